@@ -113,24 +113,21 @@ def gathered(
     documents  (shard, int64[n] rows, their texts as valid UTF-8), one shard after the other
     A longer document is a batch of its own.
     """
-    shards: list[int] = []
-    rows: list[int] = []
-    texts: list[bytes] = []
+    held: list[tuple[int, int, bytes]] = []
     size = 0
-    for shard, numbers, found in documents:
-        for row, text in zip(numbers.tolist(), found, strict=True):
-            if texts and size + len(text) > most_bytes:
-                yield _gathered(shards, rows, texts)
-                shards, rows, texts, size = [], [], [], 0
-            shards.append(shard)
-            rows.append(row)
-            texts.append(text)
+    for shard, numbers, texts in documents:
+        for row, text in zip(numbers.tolist(), texts, strict=True):
+            if held and size + len(text) > most_bytes:
+                yield _gathered(held)
+                held, size = [], 0
+            held.append((shard, row, text))
             size += len(text)
-    if texts:
-        yield _gathered(shards, rows, texts)
+    if held:
+        yield _gathered(held)
 
 
-def _gathered(shards: list[int], rows: list[int], texts: list[bytes]) -> DocBatch:
+def _gathered(held: list[tuple[int, int, bytes]]) -> DocBatch:
+    shards, rows, texts = zip(*held, strict=True)
     block = block_of(texts)
     return DocBatch(
         shards[0],

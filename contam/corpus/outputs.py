@@ -24,36 +24,31 @@ def written_by_contam(folder: Path) -> dict[Path, str]:
     A file of such a name and another size is not among them: it may be anybody's.
     """
     found: dict[Path, str] = {}
-    for marker, (what, files) in _MARKERS.items():
-        try:
-            if not (folder / marker).is_file():
-                continue
-            tree = orjson.loads(read_file(folder / marker))
-            written = list(files(tree))
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            continue  # somebody else's file of that name
-        if not written:
-            continue
+    for marker, what, _, written in _marked(folder):
         reason = f"part of {what}, see {marker}"
-        found[folder / marker] = reason
         for name, n_bytes in written:
-            path = folder / name
-            if _size(path) == n_bytes:
-                found[path] = reason
+            if _size(folder / name) == n_bytes:
+                found[folder / name] = reason
+        if written:
+            found[folder / marker] = reason
     return found
 
 
 def what_wrote(folder: Path) -> str:
     """What a folder itself is: `a result of contam`, an audit, an index; "" for any other."""
+    ours = (what for _, what, tree, _ in _marked(folder) if tree.get("tool", _TOOL) == _TOOL)
+    return next(ours, "")
+
+
+def _marked(folder: Path) -> Iterator[tuple[str, str, dict[str, Any], list[Written]]]:
+    """Yield (marker, what it marks, its content, the files that it lists)."""
     for marker, (what, files) in _MARKERS.items():
         try:
-            tree = orjson.loads(read_file(folder / marker))
-            list(files(tree))
+            if (folder / marker).is_file():
+                tree = orjson.loads(read_file(folder / marker))
+                yield marker, what, tree, list(files(tree))
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            continue
-        if tree.get("tool", _TOOL) == _TOOL:
-            return what
-    return ""
+            continue  # somebody else's file of that name
 
 
 def _of_result(tree: dict[str, Any]) -> Iterator[Written]:

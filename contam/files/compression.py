@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import zstandard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 PIECE_BYTES: Final = 1 << 20
 
@@ -123,13 +123,13 @@ class Unpacker:
         if self._begun and self._single:
             raise DamagedError("more follows the end of the data")
         self._begun = True
-        if self._codec == "gzip":
-            return _Gzip()
-        if self._codec == "zstd":
-            return _Zstd(self._window, self._step)
-        if self._codec == "bz2":
-            return bz2.BZ2Decompressor()
-        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MAX_XZ_MEMORY)
+        makers: dict[str, Callable[[], _Decoder]] = {
+            "gzip": _Gzip,
+            "zstd": lambda: _Zstd(self._window, self._step),
+            "bz2": bz2.BZ2Decompressor,
+            "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MAX_XZ_MEMORY),
+        }
+        return makers[self._codec]()
 
 
 class _Decoder(Protocol):
@@ -150,55 +150,36 @@ class _Decoder(Protocol):
 class _Gzip:
     def __init__(self) -> None:
         self._decoder = zlib.decompressobj(wbits=31)
-
-    @property
-    def eof(self) -> bool:
-        return self._decoder.eof
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._decoder.unconsumed_tail
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._decoder.unused_data
+        self.eof, self.needs_input, self.unused_data = False, True, b""
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        return self._decoder.decompress(self._decoder.unconsumed_tail + data, max_length)
+        decoder = self._decoder
+        out = decoder.decompress(decoder.unconsumed_tail + data, max_length)
+        self.eof, self.unused_data = decoder.eof, decoder.unused_data
+        self.needs_input = not decoder.unconsumed_tail
+        return out
 
 
 class _Zstd:
     def __init__(self, window: int, step: int) -> None:
         self._decoder = zstandard.ZstdDecompressor(max_window_size=window).decompressobj()
         self._input = b""
-        self._position = 0
         self._step = self._max_step = step
         self._min_step = min(step, _ZSTD_MIN_STEP)
-
-    @property
-    def eof(self) -> bool:
-        return self._decoder.eof
-
-    @property
-    def needs_input(self) -> bool:
-        return self._position >= len(self._input)
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._decoder.unused_data + self._input[self._position :]
+        self.eof, self.needs_input, self.unused_data = False, True, b""
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        if data:
-            self._input = self._input[self._position :] + data
-            self._position = 0
+        given, at = self._input + data, 0
         found = []
         size = 0
-        while not self.needs_input and not self.eof and size < max_length:
-            end = self._position + self._step
-            out = self._decoder.decompress(self._input[self._position : end])
-            self._position = min(end, len(self._input))
-            full = len(out) > _ZSTD_FULL_OUTPUT
+        while at < len(given) and not self.eof and size < max_length:
+            end = min(len(given), at + self._step)
+            found.append(self._decoder.decompress(given[at:end]))
+            full = len(found[-1]) > _ZSTD_FULL_OUTPUT
             self._step = self._min_step if full else min(self._max_step, self._step * 2)
-            found.append(out)
-            size += len(out)
+            size += len(found[-1])
+            at, self.eof = end, self._decoder.eof
+        self._input = given[at:]
+        self.needs_input = not self._input
+        self.unused_data = self._decoder.unused_data + self._input
         return b"".join(found)

@@ -60,7 +60,7 @@ def frozen(array: NDArray[np.generic]) -> None:
 
 
 def block_of(
-    texts: list[bytes], *, n_null: int = 0, n_undecodable: int = 0, undecodable_bytes: int = 0
+    texts: Sequence[bytes], *, n_null: int = 0, n_undecodable: int = 0, undecodable_bytes: int = 0
 ) -> TextBlock:
     """Join valid UTF-8 texts into one block."""
     data = np.frombuffer(b"".join(texts), np.uint8)

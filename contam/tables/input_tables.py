@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +14,8 @@ from contam.tables.ipc import stream_problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from contam.errors import ContamError
 
 
 ARROW_FILE_MAGIC = b"ARROW1"
@@ -31,51 +34,38 @@ def parquet_rows(
     data    the bytes of the file, where they are in memory already
     Raises BenchmarkError when the file is damaged.
     """
-    try:
-        source = path if data is None else pa.BufferReader(data)
-        with pq.ParquetFile(source, memory_map=data is None, pre_buffer=False) as file:
-            columns = _chosen(path, file.schema_arrow, choose)
-            for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
-                yield from batch.to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, "Parquet", error) from error
+    source = path if data is None else pa.BufferReader(data)
+    with (
+        _readable(path, "Parquet", BenchmarkError),
+        pq.ParquetFile(source, memory_map=data is None, pre_buffer=False) as file,
+    ):
+        columns = _chosen(path, file.schema_arrow, choose)
+        for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+            yield from batch.to_pylist()
 
 
 def arrow_rows(
     path: Path, choose: Callable[[Mapping[str, bool]], Sequence[str]], data: bytes | None = None
 ) -> Iterator[Record]:
     """Rows of an Arrow IPC stream (as Hugging Face `datasets` saves them) or Arrow IPC file."""
-    try:
-        with pa.memory_map(str(path)) if data is None else pa.BufferReader(data) as source:
-            if source.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC:
-                yield from _file_rows(path, source, choose)
-            else:
-                source.seek(0)
-                yield from _stream_rows(path, source, choose)
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, "Arrow", error) from error
-
-
-def _file_rows(
-    path: Path, source: pa.NativeFile, choose: Callable[[Mapping[str, bool]], Sequence[str]]
-) -> Iterator[Record]:
-    reader = pa.ipc.open_file(source)
-    columns = _chosen(path, reader.schema, choose)
-    for place in range(reader.num_record_batches):
-        yield from reader.get_batch(place).select(columns).to_pylist()
-
-
-def _stream_rows(
-    path: Path, source: pa.NativeFile, choose: Callable[[Mapping[str, bool]], Sequence[str]]
-) -> Iterator[Record]:
-    reader = pa.ipc.open_stream(source)
-    columns = _chosen(path, reader.schema, choose)
-    at = source.tell()
-    for batch in reader:
+    with (
+        _readable(path, "Arrow", BenchmarkError),
+        pa.memory_map(str(path)) if data is None else pa.BufferReader(data) as source,
+    ):
+        is_file = source.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC
+        source.seek(0)
+        reader = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source)
+        columns = _chosen(path, reader.schema, choose)
+        if is_file:
+            for place in range(reader.num_record_batches):
+                yield from reader.get_batch(place).select(columns).to_pylist()
+            return
         at = source.tell()
-        yield from batch.select(columns).to_pylist()
-    if problem := stream_problem(source, at):
-        raise BenchmarkError("{}: {}", path, problem, hint="copy the file again")
+        for batch in reader:
+            at = source.tell()
+            yield from batch.select(columns).to_pylist()
+        if problem := stream_problem(source, at):
+            raise BenchmarkError("{}: {}", path, problem, hint="copy the file again")
 
 
 def _chosen(
@@ -109,20 +99,23 @@ def _doubled(fields: Sequence[pa.Field]) -> str | None:
     return None
 
 
-def _damaged(path: Path, kind: str, error: Exception) -> BenchmarkError:
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return BenchmarkError(
-        "{}: cannot read as {} ({})", path, Public(kind), Plain(reason), hint="copy the file again"
-    )
+@contextmanager
+def _readable(path: Path, called: str, kind: type[ContamError]) -> Iterator[None]:
+    """Name a file that cannot be read."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise kind(
+            "{}: cannot read as {} ({})", path, Public(called), Plain(reason),
+            hint="copy the file again",
+        ) from error  # fmt: skip
 
 
 def column_names(path: Path) -> tuple[str, ...]:
     """Top-level columns of a Parquet file; LogError when it is damaged."""
-    try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            return tuple(file.schema_arrow.names)
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable_log(path, error) from error
+    with _readable(path, "Parquet", LogError), pq.ParquetFile(path, pre_buffer=False) as file:
+        return tuple(file.schema_arrow.names)
 
 
 def read_columns(
@@ -132,22 +125,12 @@ def read_columns(
 
     Numbers without a null come as an array, anything else as a list of plain values.
     """
-    try:
-        source = path if data is None else pa.BufferReader(data)
-        with pq.ParquetFile(source, pre_buffer=False) as file:
-            table = file.read(columns=None if names is None else list(names), use_threads=False)
-            return {name: _values(table.column(name)) for name in table.schema.names}
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable_log(path, error) from error
+    source = path if data is None else pa.BufferReader(data)
+    with _readable(path, "Parquet", LogError), pq.ParquetFile(source, pre_buffer=False) as file:
+        table = file.read(columns=None if names is None else list(names), use_threads=False)
+        return {name: _values(table.column(name)) for name in table.schema.names}
 
 
 def _values(column: pa.ChunkedArray) -> Any:  # noqa: ANN401 - an array or a list
     number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     return column.to_numpy() if number and not column.null_count else column.to_pylist()
-
-
-def _unreadable_log(path: Path, error: Exception) -> LogError:
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return LogError(
-        "{}: cannot read as Parquet ({})", path, Plain(reason), hint="copy the file again"
-    )
