@@ -64,7 +64,8 @@ def metadata_or_lost(shard: Shard, selection: Selection, rows: Sequence[int]) ->
         return read_metadata(shard, selection, rows)
     except ShardError as error:
         check(shard.path)
-        _raise_for_store(error)
+        if may_pass(error):
+            raise  # another row group would have to wait for its store, too
     found: dict[int, DocumentMeta] = {}
     for some in _by_row_group(shard, selection, sorted(set(rows))):
         try:
@@ -72,14 +73,9 @@ def metadata_or_lost(shard: Shard, selection: Selection, rows: Sequence[int]) ->
                 found.update(_metadata(one, selection, some))
         except ShardError as error:
             # The row group was read up to what is damaged.
-            _raise_for_store(error)
+            if may_pass(error):
+                raise
     return [found.get(row, LOST) for row in rows]
-
-
-def _raise_for_store(error: ShardError) -> None:
-    """Raise an error of a store, which another row group would have to wait for, too."""
-    if may_pass(error):
-        raise error
 
 
 def _by_row_group(shard: Shard, selection: Selection, rows: list[int]) -> list[list[int]]:

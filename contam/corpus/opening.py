@@ -27,9 +27,9 @@ CHUNK_BYTES = 32 << 20
 Arrow files without compression of the whole file are cut into pieces of about this size."""
 
 
-def cut_shard(number: int, shard: Shard, selection: Selection) -> tuple[Chunk, ...]:
+def cut_shard(number: int, shard: Shard, selection: Selection | None) -> tuple[Chunk, ...]:
     """Cut the shard with this number into chunks, in row order. Raises ShardError."""
-    if selection.text is None:
+    if selection is None or selection.text is None:
         return ()
     with errors_named(shard):
         found = shard.kind.chunks(shard.path, selection.text, shard.size_bytes, CHUNK_BYTES)
@@ -167,34 +167,22 @@ def open_shard(
     found = OpenedShard(shard)
     try:
         with unchanged(shard) as one:
-            found = _look(OpenedShard(one), number, one, text, named)
+            found = OpenedShard(one)
+            try:
+                found = replace(found, digest=shard_digest(one))
+            except ShardError as error:
+                found = replace(found, refused=error)
+                if may_pass(error):
+                    return found  # its store would be waited for once more
+            try:
+                found = replace(found, selection=select_columns(one, text, named))
+                found = replace(found, chunks=cut_shard(number, one, found.selection))
+            except AccessError:
+                raise
+            except (CorpusError, ShardError) as error:
+                # Why a shard has no columns says more than that it could not be read.
+                found = replace(found, refused=error)
     except ShardError as error:
         # It changed meanwhile: nothing of this is of one state of it.
         return OpenedShard(found.shard, refused=found.refused or error)
     return found
-
-
-def _look(
-    found: OpenedShard,
-    number: int,
-    shard: Shard,
-    text: str | None,
-    named: Mapping[str, str] | None,
-) -> OpenedShard:
-    """What the open shard tells, as far as it can be read."""
-    try:
-        found = replace(found, digest=shard_digest(shard))
-    except ShardError as error:
-        found = replace(found, refused=error)
-        if may_pass(error):
-            return found  # its store would be waited for once more
-    try:
-        selection = select_columns(shard, text, named)
-        found = replace(found, selection=selection)
-        chunks = cut_shard(number, shard, selection)
-    except AccessError:
-        raise
-    except (CorpusError, ShardError) as error:
-        # Why a shard has no columns says more than that it could not be read.
-        return replace(found, refused=error)
-    return replace(found, chunks=chunks)

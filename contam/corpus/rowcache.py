@@ -21,7 +21,7 @@ from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_documents
 from contam.corpus.formats.base import Chunk
 from contam.corpus.shards import errors_named, seen
-from contam.corpus.streams import unreadable
+from contam.corpus.streams import readable
 from contam.errors import CorpusError, Public, ShardError
 from contam.files.listed import state_at
 
@@ -399,10 +399,8 @@ class RowCache:
 
 
 def _state(shard: Shard) -> FileState:
-    try:
+    with readable(shard.name, ()):
         return state_at(shard.uri)
-    except OSError as error:
-        raise unreadable(shard.name, error, ()) from error
 
 
 def _opened(shard: Shard, selection: Selection, text: ColumnRef) -> _Opened:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from contam.corpus.formats.plain import LINES, TEXT, TEXTS
 from contam.corpus.formats.registry import NAMED, TITLES
 from contam.corpus.listing import ListedFile, Skipped, list_files
-from contam.corpus.streams import unreadable
+from contam.corpus.streams import readable
 from contam.errors import (
     LET_NOBODY_WRITE,
     CorpusError,
@@ -27,11 +27,11 @@ from contam.errors import (
 from contam.files.addresses import is_address
 from contam.files.disk import NOT_THERE, FileState
 from contam.files.listed import (
-    LFS_FACT,
     ListedPath,
     check,
     is_pointer,
     opened,
+    pointer_error,
     sharing,
     state_at,
     state_of,
@@ -178,17 +178,14 @@ def shard_digest(shard: Shard) -> str:
     if shard.format == TEXTS.name:
         with errors_named(shard):
             return state_of(shard.path).version
-    try:
-        with errors_named(shard), opened(shard.path) as file:
-            size = file.seek(0, 2)
-            tail = max(_EDGE_BYTES, min(shard.kind.tail_bytes(file, size), _MAX_FOOTER_BYTES))
-            digest = hashlib.sha256(size.to_bytes(8, "little"))
-            file.seek(0)
-            digest.update(file.read(_EDGE_BYTES))
-            file.seek(max(0, size - tail))
-            digest.update(file.read(tail))
-    except OSError as error:
-        raise unreadable(shard.name, error, ()) from error
+    with readable(shard.name, ()), errors_named(shard), opened(shard.path) as file:
+        size = file.seek(0, 2)
+        tail = max(_EDGE_BYTES, min(shard.kind.tail_bytes(file, size), _MAX_FOOTER_BYTES))
+        digest = hashlib.sha256(size.to_bytes(8, "little"))
+        file.seek(0)
+        digest.update(file.read(_EDGE_BYTES))
+        file.seek(max(0, size - tail))
+        digest.update(file.read(tail))
     return f"edges-sha256:{digest.hexdigest()[:32]}"
 
 
@@ -216,11 +213,8 @@ def check_unchanged(shard: Shard, digest: str | None) -> None:
 
 def file_sha256(shard: Shard) -> str:
     """Return the SHA-256 of the whole file as `sha256:<hex>`. Raises ShardError."""
-    try:
-        with errors_named(shard), opened(shard.path) as file:
-            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-    except OSError as error:
-        raise unreadable(shard.name, error, ()) from error
+    with readable(shard.name, ()), errors_named(shard), opened(shard.path) as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 @contextmanager
@@ -236,11 +230,7 @@ def errors_named(shard: Shard) -> Iterator[None]:
         except ShardError:
             check(shard.path)
             if is_pointer(shard.path):
-                raise ShardError(
-                    "{shard} " + LFS_FACT,
-                    shard=shard.name,
-                    hint="fetch the file: run `git lfs pull` in its repository",
-                ) from None
+                raise pointer_error(shard.name) from None
             raise
     except ShardError as error:
         raise error.renamed(shard.uri, shard.name) from error

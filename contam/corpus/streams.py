@@ -6,6 +6,7 @@ import io
 import sys
 import threading
 from bisect import bisect_right, insort
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -42,30 +43,29 @@ def pieces(path: str) -> Iterator[bytes]:
     Raises ShardError when the file cannot be opened, ends in the middle, is corrupt or is not as it
     was listed.
     """
+    with readable(path), opened(path) as file:
+        codec = _compression(path, file.read(8))
+        file.seek(0)
+        if codec:
+            yield from _unpacked(path, file, codec)
+        else:
+            while piece := file.read(PIECE_BYTES):
+                yield piece
+        _check_all_read(path, file)
+
+
+@contextmanager
+def readable(
+    path: str, hint: Hint | tuple[()] = "check that the file is there and may be read"
+) -> Iterator[None]:
+    """Let a ShardError say what the operating system, or a store, does not let us read."""
     try:
-        with opened(path) as file:
-            codec = _compression(path, file.read(8))
-            file.seek(0)
-            if codec:
-                yield from _unpacked(path, file, codec)
-            else:
-                while piece := file.read(PIECE_BYTES):
-                    yield piece
-            _check_all_read(path, file)
+        yield
+    except StoreError as error:
+        raise not_answered(path, error) from error
     except OSError as error:
-        raise unreadable(path, error) from error
-
-
-def unreadable(
-    path: str,
-    error: OSError,
-    hint: Hint | tuple[()] = "check that the file is there and may be read",
-) -> ShardError:
-    """The error for a shard that the operating system, or its store, does not let us read."""
-    if isinstance(error, StoreError):
-        return not_answered(path, error)
-    reason = Plain(error.strerror or error)
-    return ShardError("{shard}: cannot be read: {}", reason, shard=path, hint=hint)
+        reason = Plain(error.strerror or error)
+        raise ShardError("{shard}: cannot be read: {}", reason, shard=path, hint=hint) from error
 
 
 def refuse_wide(path: str, head: bytes) -> None:
@@ -174,29 +174,26 @@ def span_pieces(path: str, span: ByteSpan) -> Iterator[bytes]:
 
     Raises ShardError when the file cannot be read or has become shorter than the span.
     """
-    try:
-        with opened(path) as file:
-            # A line begins at 0 or behind a line feed, and that may be the byte before the span.
-            at = max(0, span.begin - 1)
-            file.seek(at)
-            inside = span.begin == 0
-            while piece := file.read(PIECE_BYTES):
-                begin = 0
-                if not inside:
-                    feed = piece.find(b"\n", 0, max(0, span.end - 1 - at))
-                    inside = feed >= 0
-                    begin = feed + 1 if inside else len(piece)
-                if not inside and at + len(piece) >= span.end - 1:
-                    return
-                last = piece.find(b"\n", max(begin, span.end - 1 - at))
-                if inside and last >= 0:
-                    yield piece[begin : last + 1]
-                    return
-                if begin < len(piece):
-                    yield piece[begin:]
-                at += len(piece)
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with readable(path), opened(path) as file:
+        # A line begins at 0 or behind a line feed, and that may be the byte before the span.
+        at = max(0, span.begin - 1)
+        file.seek(at)
+        inside = span.begin == 0
+        while piece := file.read(PIECE_BYTES):
+            begin = 0
+            if not inside:
+                feed = piece.find(b"\n", 0, max(0, span.end - 1 - at))
+                inside = feed >= 0
+                begin = feed + 1 if inside else len(piece)
+            if not inside and at + len(piece) >= span.end - 1:
+                return
+            last = piece.find(b"\n", max(begin, span.end - 1 - at))
+            if inside and last >= 0:
+                yield piece[begin : last + 1]
+                return
+            if begin < len(piece):
+                yield piece[begin:]
+            at += len(piece)
     if at < span.end:
         raise ShardError(
             "{shard}: ends at byte {}, before what was there when it was listed", at, shard=path,
@@ -248,14 +245,11 @@ class _Counts:
 
 def _line_feeds(path: str, at: int, end: int) -> int:
     n = 0
-    try:
-        with opened(path) as file:
-            file.seek(at)
-            while at < end and (piece := file.read(min(PIECE_BYTES, end - at))):
-                n += piece.count(b"\n")
-                at += len(piece)
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with readable(path), opened(path) as file:
+        file.seek(at)
+        while at < end and (piece := file.read(min(PIECE_BYTES, end - at))):
+            n += piece.count(b"\n")
+            at += len(piece)
     return n
 
 
@@ -264,10 +258,8 @@ def _batch_rows(path: str, first: int, end: int) -> int:
 
 
 def _identity(path: str) -> tuple[str, FileState]:
-    try:
+    with readable(path):
         return str(path), state_of(path)
-    except OSError as error:
-        raise unreadable(path, error) from error
 
 
 # Kept by the file's state: one that was rewritten is counted again.

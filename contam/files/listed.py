@@ -233,6 +233,12 @@ LFS_HEAD: Final = b"version https://git-lfs.github.com/spec/v1"
 LFS_FACT: Final = "is a Git LFS pointer, not the file itself"
 
 
+def pointer_error(shard: str) -> ShardError:
+    """The error for a shard that is a pointer."""
+    hint = "fetch the file: run `git lfs pull` in its repository"
+    return ShardError("{shard} " + LFS_FACT, shard=shard, hint=hint)
+
+
 def is_pointer(path: str) -> bool:
     """Whether a file is a pointer; False when it cannot be read."""
     try:

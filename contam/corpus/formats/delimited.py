@@ -10,7 +10,7 @@ from contam.corpus.formats import records
 from contam.corpus.formats.token_file import is_there
 from contam.corpus.streams import refuse_wide
 from contam.errors import Plain, ShardError
-from contam.files.listed import LFS_FACT, LFS_HEAD
+from contam.files.listed import LFS_HEAD, pointer_error
 from contam.tables.chat import clean
 from contam.tables.columns import ColumnRef
 
@@ -136,11 +136,7 @@ def _lines(path: str) -> Iterator[bytes]:
                 shard=path, hint="copy the file again; if it is whole, add a line break at its end",
             )  # fmt: skip
         if number == 1 and line.startswith(LFS_HEAD):
-            raise ShardError(
-                "{shard} " + LFS_FACT,
-                shard=path,
-                hint="fetch the file: run `git lfs pull` in its repository",
-            )
+            raise pointer_error(path)
         yield line
 
 

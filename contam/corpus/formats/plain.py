@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from contam.corpus.formats import records
 from contam.corpus.formats.base import CorpusFormat
 from contam.corpus.formats.jsonl import JsonLines
-from contam.corpus.streams import refuse_wide, stream, unreadable
+from contam.corpus.streams import readable, refuse_wide, stream
 from contam.errors import Plain, ShardError
 from contam.files.bundles import TEXT_SUFFIXES, Bundle, is_about
 from contam.files.compression import codec_of
@@ -105,10 +105,8 @@ class TextFiles(PlainText):
         """The files with these numbers, or all; those that cannot be read are named at the end."""
         bundle = Bundle.at(path)
         failed: list[str] = []
-        try:
+        with readable(path):
             names = bundle.names() if bundle is not None else []
-        except OSError as error:
-            raise unreadable(path, error) from error
         for row in range(len(names)) if wanted is None else wanted:
             if row >= len(names):
                 return
@@ -139,11 +137,8 @@ LINES: Final = TextLines()
 
 def _small(path: str) -> bytes:
     """What `_whole` gives, sooner; who lists the file sees that it stays as it is."""
-    try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a path object costs as much
-            data = file.readall()
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with readable(path), open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a path object costs as much
+        data = file.readall()
     if codec_of(data[:8]) or len(data) > records.MAX_RECORD_BYTES:
         return _whole(path)
     refuse_wide(path, data)

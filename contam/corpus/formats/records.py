@@ -16,7 +16,7 @@ import numpy as np
 import zstandard
 
 from contam.corpus.formats.base import Chunk, CorpusFormat, Document, IdRows
-from contam.corpus.streams import ByteSpan, stream, unreadable
+from contam.corpus.streams import ByteSpan, readable, stream
 from contam.errors import COPY_AGAIN, ShardError
 from contam.facts import Plain
 from contam.files.compression import codec_of
@@ -146,11 +146,8 @@ class RecordFormat(CorpusFormat):
                             hint="drop the document as a whole, or leave the file out",
                         ) from error  # fmt: skip
 
-        try:
-            with opened(path) as file:
-                codec = codec_of(file.read(8))
-        except OSError as error:
-            raise unreadable(path, error) from error
+        with readable(path), opened(path) as file:
+            codec = codec_of(file.read(8))
         with created(target) as out:
             for piece in _packed(codec, written(), members=self.members) if codec else written():
                 with output_errors(target):
@@ -328,8 +325,7 @@ def _block(held: Sequence[tuple[RecordText, Record | None]]) -> TextBlock:
     block = block_of(
         texts,
         n_null=sum(found.text is None for found, _ in held),
-        n_undecodable=sum(found.n_bad > 0 for found, _ in held),
-        undecodable_bytes=sum(found.n_bad for found, _ in held),
+        bad=[found.n_bad for found, _ in held],
     )
     # A record holds its text once more.
     kept = [

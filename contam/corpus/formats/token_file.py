@@ -24,7 +24,7 @@ from contam.corpus.formats.base import (
     decoder_of,
     head_of,
 )
-from contam.corpus.streams import unreadable
+from contam.corpus.streams import readable
 from contam.errors import COPY_AGAIN, Public, ShardError
 from contam.files.listed import ListedPath, opened, state_at, state_of
 from contam.tables.columns import ColumnRef
@@ -246,11 +246,9 @@ def _known(path: str, ref: ColumnRef) -> tuple[Layout, int]:
 
 
 def _layout(path: str) -> Layout:
-    try:
+    with readable(path):
         stamps = tuple(state_at(one).stamp for one in _companions(path) if is_there(one))
         return _laid_out(str(path), state_of(path), stamps)
-    except OSError as error:
-        raise unreadable(path, error) from error
 
 
 @lru_cache(maxsize=16)
@@ -355,12 +353,9 @@ def _read(path: str) -> bytes:
 
 def _ids(path: str, layout: Layout, begin: int, end: int) -> Ids:
     dtype = np.dtype(layout.dtype)
-    try:
-        with opened(path) as file:
-            file.seek(layout.begin + begin * dtype.itemsize)
-            data = file.read((end - begin) * dtype.itemsize)
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with readable(path), opened(path) as file:
+        file.seek(layout.begin + begin * dtype.itemsize)
+        data = file.read((end - begin) * dtype.itemsize)
     if len(data) < (end - begin) * dtype.itemsize:
         raise _bad(path, f"it ends before token {end:,}")
     return as_ids(np.frombuffer(data, dtype))
