@@ -94,7 +94,7 @@ class WorkFolder:
         Raises OutputError where the folder holds shards that were written for another result, and
         by several processes or before this one of several.
         """
-        old = self._state()
+        old = _json(self.folder / _STATE)
         same = old.get("run") == written
         if not same and self.n_done() and (shared or old.get("shared")):
             raise OutputError(
@@ -129,7 +129,10 @@ class WorkFolder:
         """The record in `out`, where this folder's run published it and did not live to end."""
         record = published_record(out, question)
         # The folder may be half removed.
-        ours = self.folder.exists() and self._state().get("question", question) == question
+        ours = (
+            self.folder.exists()
+            and _json(self.folder / _STATE).get("question", question) == question
+        )
         return record if ours and not self.result.exists() else None
 
     def draft(self, number: int, name: str) -> Path:
@@ -168,7 +171,7 @@ class WorkFolder:
         files    of each kind that a shard may have, by kind
         """
         try:
-            marker = json.loads(read_file(self._marker(number)))
+            marker = _json(self._marker(number))
             if marker["run"] != written:
                 return None
             noted: dict[str, Any] = marker["noted"]
@@ -209,24 +212,23 @@ class WorkFolder:
         """Remove all of it."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _state(self) -> dict[str, Any]:
-        try:
-            found = json.loads(read_file(self.folder / _STATE))
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
     def _marker(self, number: int) -> Path:
         return self.folder / "done" / f"{number:08d}.json"
 
 
 def published_record(out: Path, question: str) -> dict[str, Any] | None:
     """The clean.json in `out`, where it is that of a run of this question."""
+    record = _json(out / RECORD)
+    return record if record.get("question") == question else None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """An object in a file; an empty one where there is none."""
     try:
-        record: dict[str, Any] = json.loads(read_file(out / RECORD))
-        return record if record["question"] == question else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        found = json.loads(read_file(path))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def digest_of(*facts: object) -> str:

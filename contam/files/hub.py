@@ -146,27 +146,27 @@ class HubStore:
     def pinned(self, address: Address) -> Address:
         if _is_commit(self._revision):
             return address
-        from huggingface_hub import HfApi
-
         # Of a file system's entries only the commits that changed them are told.
-        api = HfApi(endpoint=_endpoint())
-        commit = self._asked(lambda: api.dataset_info(self._name, revision=self._revision)).sha
-        if not _is_commit(commit or ""):
-            raise StoreError("the Hub names no commit")
+        commit, _ = self._commit()
         owner, name = self._name.split("/")
         return Address("hf://datasets", owner, f"{name}@{commit}", *address.parts[_PARTS:])
 
-    def copied(self, patterns: Sequence[str]) -> Copies:
-        """The files that match, each fetched unless the library's cache has it."""
-        from huggingface_hub import HfApi, hf_hub_download
+    def _commit(self, *, sized: bool = False) -> tuple[str, dict[str, int]]:
+        """The commit that the revision is, and its files with their sizes where they are told."""
+        from huggingface_hub import HfApi
 
         api = HfApi(endpoint=_endpoint())
-        ask = partial(api.dataset_info, self._name, revision=self._revision, files_metadata=True)
+        ask = partial(api.dataset_info, self._name, revision=self._revision, files_metadata=sized)
         info = self._asked(ask)
-        sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
-        commit = info.sha or ""
-        if not _is_commit(commit):
+        if not _is_commit(info.sha or ""):
             raise StoreError("the Hub names no commit")
+        return info.sha or "", {one.rfilename: one.size or 0 for one in info.siblings or ()}
+
+    def copied(self, patterns: Sequence[str]) -> Copies:
+        """The files that match, each fetched unless the library's cache has it."""
+        from huggingface_hub import hf_hub_download
+
+        commit, sizes = self._commit(sized=True)
 
         def fetch(name: str) -> Path:
             # By the revision, which the cache remembers with its commit.

@@ -15,7 +15,7 @@ from contam.tables.chat import CONTENT_KEYS, EXTRA_KEYS, TURN_SEPARATOR, clean, 
 from contam.tables.columns import is_list, is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -59,16 +59,22 @@ def frozen(array: NDArray[np.generic]) -> None:
     array.flags.writeable = False
 
 
-def block_of(
-    texts: Sequence[bytes], *, n_null: int = 0, n_undecodable: int = 0, undecodable_bytes: int = 0
-) -> TextBlock:
-    """Join valid UTF-8 texts into one block."""
+def block_of(texts: Sequence[bytes], *, n_null: int = 0, bad: Sequence[int] = ()) -> TextBlock:
+    """Join valid UTF-8 texts into one block; bad  bytes that were replaced in each."""
     data = np.frombuffer(b"".join(texts), np.uint8)
     offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
     frozen(data)
     frozen(offsets)
-    return TextBlock(data, offsets, n_null, n_undecodable, undecodable_bytes)
+    return TextBlock(data, offsets, n_null, sum(n > 0 for n in bad), sum(bad))
+
+
+def block_of_cleaned(texts: Iterable[str | None]) -> TextBlock:
+    """Join texts that may hold surrogates, see `clean`; None for documents without one."""
+    held = list(texts)
+    found = [clean(text or "") for text in held]
+    bad = [n for _, n in found]
+    return block_of([raw for raw, _ in found], n_null=held.count(None), bad=bad)
 
 
 def repaired(raw: bytes) -> tuple[bytes, int]:
@@ -240,15 +246,8 @@ def _is_utf8(array: pa.Array) -> bool:
 
 def _repaired_block(data: NDArray[np.uint8], offsets: NDArray[np.int64], n_null: int) -> TextBlock:
     whole = data.tobytes()
-    bounds = offsets.tolist()
-    texts = []
-    n_bad = n_bytes = 0
-    for begin, end in pairwise(bounds):
-        text, bad = repaired(whole[begin:end])
-        texts.append(text)
-        n_bad += bad > 0
-        n_bytes += bad
-    return block_of(texts, n_null=n_null, n_undecodable=n_bad, undecodable_bytes=n_bytes)
+    found = [repaired(whole[begin:end]) for begin, end in pairwise(offsets.tolist())]
+    return block_of([text for text, _ in found], n_null=n_null, bad=[bad for _, bad in found])
 
 
 def joined_block(array: pa.Array) -> TextBlock:
@@ -321,17 +320,6 @@ def _flat_content(array: pa.Array) -> pa.Array | None:
 
 
 def _joined_slowly(array: pa.Array) -> TextBlock:
-    documents = values_of(array)
-    n_bad = n_bytes = 0
-    texts = []
-    for turns in documents:
-        raw, bad = clean(joined(turns_of(turns)) if isinstance(turns, list) else "")
-        texts.append(raw)
-        n_bad += bad > 0
-        n_bytes += bad
-    return block_of(
-        texts,
-        n_null=sum(turns is None for turns in documents),
-        n_undecodable=n_bad,
-        undecodable_bytes=n_bytes,
+    return block_of_cleaned(
+        joined(turns_of(turns)) if isinstance(turns, list) else None for turns in values_of(array)
     )

@@ -13,7 +13,7 @@ import pyarrow.types as pt
 from contam.tables.blocks import (
     TextBlock,
     blank_rows,
-    block_of,
+    block_of_cleaned,
     joined_block,
     replaced,
     text_block,
@@ -208,16 +208,7 @@ def take_rows(
 
 
 def _json_block(array: pa.Array, path: Sequence[str]) -> TextBlock:
-    texts: list[bytes] = []
-    n_null = n_bad = n_bytes = 0
-    for record in texts_of(text_block(array)):
-        text = text_at(record, path)
-        n_null += text is None
-        raw, bad = clean(text or "")
-        texts.append(raw)
-        n_bad += bad > 0
-        n_bytes += bad
-    return block_of(texts, n_null=n_null, n_undecodable=n_bad, undecodable_bytes=n_bytes)
+    return block_of_cleaned(text_at(record, path) for record in texts_of(text_block(array)))
 
 
 def _group_block(batch: pa.RecordBatch, ref: ColumnRef) -> TextBlock:
