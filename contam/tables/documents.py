@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from contam.tables.schemas import counts, texts
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
@@ -19,15 +21,10 @@ if TYPE_CHECKING:
 
 DOCUMENTS: Final = pa.schema(
     [
-        pa.field("shard", pa.int32(), nullable=False),
-        pa.field("row", pa.int64(), nullable=False),
-        pa.field("document_id", pa.string()),
-        pa.field("url", pa.string()),
-        pa.field("date", pa.string()),
-        pa.field("source", pa.string()),
-        pa.field("language", pa.string()),
-        pa.field("n_tokens", pa.int64(), nullable=False),
-        pa.field("n_bytes", pa.int64(), nullable=False),
+        *counts("shard", bits=32),
+        *counts("row"),
+        *texts("document_id", "url", "date", "source", "language", null=True),
+        *counts("n_tokens", "n_bytes"),
     ]
 )
 

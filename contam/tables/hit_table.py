@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from contam.files.single import refuse_irregular
 from contam.tables import schemas
+from contam.tables.schemas import counts, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,17 +26,15 @@ def _listed(kind: pa.DataType) -> pa.DataType:
 
 
 #: A stretch of a document.
-SPAN: Final = pa.struct([pa.field(name, pa.int64(), nullable=False) for name in ("start", "end")])
+SPAN: Final = pa.struct(counts("start", "end"))
 SPANS: Final = _listed(SPAN)
 POLICIES: Final = _listed(pa.string())
 HITS: Final = pa.schema(
     [
-        *(pa.field(name, pa.string(), nullable=False) for name in ("benchmark", "split")),
-        pa.field("item_id", pa.string(), nullable=False),
-        pa.field("shard", pa.string(), nullable=False),
-        pa.field("row", pa.int64(), nullable=False),
+        *texts("benchmark", "split", "item_id", "shard"),
+        *counts("row"),
         pa.field("policy", POLICIES, nullable=False),
-        pa.field("exposure", pa.string(), nullable=False),
+        *texts("exposure"),
         pa.field("spans", SPANS, nullable=False),
     ]
 )
@@ -122,24 +121,16 @@ def stretches(
     return start, end, lists.value_lengths().to_numpy()
 
 
-_ITEM: Final = pa.struct(
-    [
-        pa.field("benchmark", pa.string(), nullable=False),
-        pa.field("split", pa.string()),
-        pa.field("item_id", pa.string(), nullable=False),
-    ]
-)
+_ITEM: Final = pa.struct([*texts("benchmark"), *texts("split", null=True), *texts("item_id")])
 REMOVED: Final = pa.schema(
     [
-        pa.field("shard", pa.string(), nullable=False),
-        pa.field("row", pa.int64(), nullable=False),
-        pa.field("document_id", pa.string(), nullable=False),
-        pa.field("action", pa.string(), nullable=False),
+        *texts("shard"),
+        *counts("row"),
+        *texts("document_id", "action"),
         pa.field("spans", SPANS, nullable=False),
         pa.field("items", pa.list_(pa.field("element", _ITEM, nullable=False)), nullable=False),
         pa.field("policy", POLICIES, nullable=False),
-        pa.field("first_token", pa.int64()),
-        pa.field("last_token", pa.int64()),
+        *counts("first_token", "last_token", null=True),
     ]
 )
 TEXT: Final = pa.field("text", pa.large_string(), nullable=False)

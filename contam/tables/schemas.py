@@ -58,69 +58,67 @@ _SOME_ROWS: Final = 1 << 12
 _TAKEN_ROWS: Final = 1 << 14
 
 
-def _required(name: str, kind: pa.DataType) -> pa.Field:
-    return pa.field(name, kind, nullable=False)
+def texts(*names: str, null: bool = False) -> list[pa.Field]:
+    """Columns of texts."""
+    return [pa.field(name, pa.string(), nullable=null) for name in names]
 
 
-_ITEM_FIELDS: Final = (
-    _required("benchmark", pa.string()),
-    _required("split", pa.string()),
-    _required("item_id", pa.string()),
-)
+def counts(*names: str, null: bool = False, bits: int = 64) -> list[pa.Field]:
+    """Columns of whole numbers."""
+    kind = pa.int64() if bits == 64 else pa.int32()  # noqa: PLR2004 - one of two
+    return [pa.field(name, kind, nullable=null) for name in names]
+
+
+def flags(*names: str, null: bool = False) -> list[pa.Field]:
+    """Columns of truth values."""
+    return [pa.field(name, pa.bool_(), nullable=null) for name in names]
+
+
+def figures(*names: str, null: bool = True) -> list[pa.Field]:
+    """Columns of numbers, null where they do not apply."""
+    return [pa.field(name, pa.float64(), nullable=null) for name in names]
+
+
+_ITEM_FIELDS: Final = texts("benchmark", "split", "item_id")
 
 EVIDENCE: Final = pa.schema(
     [
         *_ITEM_FIELDS,
-        _required("part", pa.string()),
-        _required("document_id", pa.string()),
-        _required("shard", pa.string()),
-        _required("row", pa.int64()),
-        pa.field("url", pa.string()),
-        pa.field("date", pa.string()),
-        pa.field("source", pa.string()),
-        _required("alignment", pa.int32()),
-        _required("item_start", pa.int64()),
-        _required("item_end", pa.int64()),
-        _required("document_start", pa.int64()),
-        _required("document_end", pa.int64()),
-        pa.field("document_token", pa.int64()),
-        _required("n_tokens", pa.int32()),
-        pa.field("similarity", pa.float64()),
-        pa.field("answer_mark", pa.string()),
+        *texts("part", "document_id", "shard"),
+        *counts("row"),
+        *texts("url", "date", "source", null=True),
+        *counts("alignment", bits=32),
+        *counts("item_start", "item_end", "document_start", "document_end"),
+        *counts("document_token", null=True),
+        *counts("n_tokens", bits=32),
+        *figures("similarity"),
+        *texts("answer_mark", null=True),
     ]
 )
 
+_PARTS: Final = ("passage", "question", "choices", "answer")
 ITEMS: Final = pa.schema(
     [
         *_ITEM_FIELDS,
-        _required("key_version", pa.string()),
-        pa.field("passage_key", pa.string()),
-        pa.field("question_key", pa.string()),
-        pa.field("choices_key", pa.string()),
-        pa.field("answer_key", pa.string()),
-        pa.field("item_key", pa.string()),
-        pa.field("full_key", pa.string()),
-        _required("passage_tokens", pa.int32()),
-        _required("question_tokens", pa.int32()),
-        _required("choices_tokens", pa.int32()),
-        _required("answer_tokens", pa.int32()),
-        pa.field("passage", pa.string()),
-        pa.field("question", pa.string()),
+        *texts("key_version"),
+        *texts(*(f"{part}_key" for part in (*_PARTS, "item", "full")), null=True),
+        *counts(*(f"{part}_tokens" for part in _PARTS), bits=32),
+        *texts("passage", "question", null=True),
         pa.field("choices", pa.list_(pa.string())),
-        pa.field("answer", pa.string()),
+        *texts("answer", null=True),
     ]
 )
 
 SOURCES: Final = pa.schema(
     [
-        _required("policy", pa.string()),
-        *(pa.field(name, pa.string()) for name in ("source", "benchmark")),
-        *(_required(name, pa.int64()) for name in ("rows", "documents", "items")),
-        *(_required(name, pa.float64()) for name in ("share", "low", "high")),
+        *texts("policy"),
+        *texts("source", "benchmark", null=True),
+        *counts("rows", "documents", "items"),
+        *figures("share", "low", "high", null=False),
     ]
 )
 
-ITEM_TEXTS: Final = ("passage", "question", "choices", "answer")
+ITEM_TEXTS: Final = _PARTS
 """Columns of `ITEMS` that are null throughout when the texts are left out of the result."""
 
 _NEGATIVE_MEANS_NONE: Final = frozenset({"best_row", "document_token"})
@@ -427,11 +425,8 @@ def column(table: Table, name: str) -> list[Any]:
 
 CALIBRATION: Final = pa.schema(
     [
-        *(
-            pa.field(name, pa.string(), nullable=False)
-            for name in ("benchmark", "split", "item_id", "policy", "label")
-        ),
+        *texts("benchmark", "split", "item_id", "policy", "label"),
         # Null where an item was not checkable, or where nothing is estimable.
-        *(pa.field(name, pa.float64()) for name in ("score", "fdr", "q_value", "p_value")),
+        *figures("score", "fdr", "q_value", "p_value"),
     ]
 )
