@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,13 +16,16 @@ from contam.files.addresses import is_address
 from contam.tables.blocks import TextBlock, block_of, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from contam.corpus.columns import Selections
     from contam.corpus.formats.base import Chunk
     from contam.corpus.shards import Shard
+
+    _Batches = Generator["DocBatch", None, None]
+    _Begun = tuple[Chunk, _Batches, Future["DocBatch | None"] | None]
 
 
 BATCH_BYTES = 8 << 20
@@ -189,63 +191,45 @@ def read_chunks(
             yield chunk, read_chunk(chunk, shards, selections, batch_bytes)
         return
     left = iter(chunks)
-    waiting: deque[_Ahead] = deque()
+    waiting: deque[_Begun] = deque()
 
     def take() -> bool:
         chunk = next(left, None)
-        if chunk is not None:
-            batches = read_chunk(chunk, shards, selections, batch_bytes)
-            waiting.append(_Ahead(chunk, batches, pool))
-        return chunk is not None
+        if chunk is None:
+            return False
+        batches = read_chunk(chunk, shards, selections, batch_bytes)
+        # Its first row, if unknown, is told by the chunk before it, else by reading that once more.
+        is_early = chunk.first_row is not None and chunk.n_bytes <= _LARGEST_AHEAD
+        waiting.append((chunk, batches, pool.submit(next, batches, None) if is_early else None))
+        return True
 
-    def take_more() -> None:
+    def every(batches: Iterator[DocBatch], first: Future[DocBatch | None] | None) -> _Batches:
+        found = first.result() if first else next(batches, None)
         # Not before there is work: others, too, want a first chunk.
-        while len(waiting) < _MOST_AHEAD and sum(one.n_bytes for one in waiting) < CHUNK_BYTES:
+        while (
+            len(waiting) < _MOST_AHEAD and sum(one.n_bytes for one, _, _ in waiting) < CHUNK_BYTES
+        ):
             if not take():
-                return
+                break
+        if found is not None:
+            yield found
+        yield from batches
 
     with ThreadPoolExecutor(_MOST_AHEAD, thread_name_prefix="contam-read") as pool:
         try:
             while waiting or take():
-                one = waiting.popleft()
-                with closing(one):
-                    yield one.chunk, one.batches(take_more)
+                chunk, batches, first = waiting.popleft()
+                try:
+                    yield chunk, every(batches, first)
+                finally:
+                    _stop(batches, first)
         finally:
-            for one in waiting:
-                one.close()
+            for _, batches, first in waiting:
+                _stop(batches, first)
 
 
-class _Ahead:
-    """The batches of a chunk, the first of which may be read by another thread.
-
-    For typed columns a store is then asked for all of the chunk.
-    """
-
-    def __init__(
-        self, chunk: Chunk, batches: Generator[DocBatch, None, None], pool: ThreadPoolExecutor
-    ) -> None:
-        self.chunk = chunk
-        self._batches = batches
-        self._first: Future[DocBatch | None] | None = None
-        # Its first row, if unknown, is told by the chunk before it, else by reading that once more.
-        if chunk.first_row is not None and chunk.n_bytes <= _LARGEST_AHEAD:
-            self._first = pool.submit(next, batches, None)
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of text, about."""
-        return self.chunk.n_bytes
-
-    def batches(self, begun: Callable[[], None]) -> Iterator[DocBatch]:
-        """All of them; calls `begun` when the first is there."""
-        first = self._first.result() if self._first else next(self._batches, None)
-        begun()
-        if first is not None:
-            yield first
-        yield from self._batches
-
-    def close(self) -> None:
-        """Read no more; what is being read is waited for."""
-        if self._first and not self._first.cancel():
-            wait([self._first])
-        self._batches.close()
+def _stop(batches: _Batches, first: Future[DocBatch | None] | None) -> None:
+    """Read no more of a chunk; what is being read is waited for."""
+    if first and not first.cancel():
+        wait([first])
+    batches.close()
