@@ -195,7 +195,23 @@ class CorpusFormat(ABC):
 
     def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
         """Cut a file into chunks of about `chunk_bytes` of text, in row order."""
-        return [Chunk(0, None, 0, None, size_bytes)]
+        groups = self.row_groups(path, text)
+        if groups is None:
+            return [Chunk(0, None, 0, None, size_bytes)]
+        chunks: list[Chunk] = []
+        chosen: list[int] = []
+        first_row = n_rows = n_bytes = 0
+        for index, group in enumerate(groups):
+            if chosen and n_bytes + group.n_bytes > chunk_bytes:
+                chunks.append(Chunk(0, tuple(chosen), first_row, n_rows, n_bytes))
+                first_row += n_rows
+                chosen, n_rows, n_bytes = [], 0, 0
+            chosen.append(index)
+            n_rows += group.n_rows
+            n_bytes += group.n_bytes
+        if chosen and n_rows:
+            chunks.append(Chunk(0, tuple(chosen), first_row, n_rows, n_bytes))
+        return chunks
 
     def first_row(self, path: str, chunk: Chunk, text: ColumnRef) -> int:
         """Count the rows before a chunk that does not give its first row."""

@@ -134,18 +134,6 @@ class TokenFile(CorpusFormat):
         sizes = [min(GROUP, n - at) * _TEXT_BYTES for at in range(0, n, GROUP)]
         return [RowGroup(b - a, size) for (a, b), size in zip(pairwise(rows), sizes, strict=True)]
 
-    def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
-        groups = self.row_groups(path, text)
-        step = max(1, chunk_bytes // (GROUP * _TEXT_BYTES))
-        chunks, row = [], 0
-        for first in range(0, len(groups), step):
-            some = groups[first : first + step]
-            numbers = tuple(range(first, first + len(some)))
-            n_rows = sum(group.n_rows for group in some)
-            chunks.append(Chunk(0, numbers, row, n_rows, sum(group.n_bytes for group in some)))
-            row += n_rows
-        return chunks
-
     def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
         """The rows that begin in the groups of a chunk, a group at a time."""
         _, n = _known(path, ref)

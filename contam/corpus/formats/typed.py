@@ -161,22 +161,6 @@ class Parquet(TabularFormat):
         length, magic = file.read(4), file.read(4)
         return int.from_bytes(length, "little") + 8 if magic == _MAGIC else 0
 
-    def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
-        chunks: list[Chunk] = []
-        chosen: list[int] = []
-        first_row = n_rows = n_bytes = 0
-        for index, group in enumerate(self.row_groups(path, text)):
-            if chosen and n_bytes + group.n_bytes > chunk_bytes:
-                chunks.append(Chunk(0, tuple(chosen), first_row, n_rows, n_bytes))
-                first_row += n_rows
-                chosen, n_rows, n_bytes = [], 0, 0
-            chosen.append(index)
-            n_rows += group.n_rows
-            n_bytes += group.n_bytes
-        if chosen and n_rows:
-            chunks.append(Chunk(0, tuple(chosen), first_row, n_rows, n_bytes))
-        return chunks
-
     def row_groups(self, path: str, text: ColumnRef) -> Sequence[parquet.RowGroup]:
         return parquet.row_groups(path, text)
 
