@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from contam.corpus.shards import Shard
 
-_NAME_COLUMN_AMONG: Final = "name one of them, with dots for fields inside structs"
-
-
 MetadataField = Literal["id", "url", "date", "source", "language"]
 
 TEXT_NAMES = (
@@ -276,10 +273,8 @@ def _text_column(
             return _group(parts, _parts(_USUAL_KEYS, ("text",)) if any_key else parts)
     if ids:
         return ids[0]
-    raise CorpusError(
-        "{}: no text column found; columns seen: {}", Place(shard.name), _listing(columns),
-        hint="name the column that holds the text with --text",
-    )  # fmt: skip
+    hint = "name the column that holds the text with --text"
+    raise _unfit(shard, columns, "no text column found", hint=hint)
 
 
 def _parts(columns: tuple[ColumnRef, ...], kinds: tuple[Kind, ...]) -> tuple[ColumnRef, ...]:
@@ -312,16 +307,12 @@ def _named(shard: Shard, columns: tuple[ColumnRef, ...], text: str) -> ColumnRef
         parts = tuple(_named(shard, columns, part) for part in re.split(r"[+,]", text))
         return _group(parts, parts)
     if ref is None:
-        raise CorpusError(
-            "{}: no column {}; columns seen: {}", Place(shard.name), text, _listing(columns),
-            hint="name one of them with --text, with dots for fields inside structs",
-        )  # fmt: skip
+        hint = "name one of them with --text, with dots for fields inside structs"
+        raise _unfit(shard, columns, "no column {}", text, hint=hint)
     if ref.kind not in (*_SEARCHABLE, "json"):
-        raise CorpusError(
-            "{}: column {} holds {}, not text; columns seen: {}",
-            Place(shard.name), text, ref.type_name, _listing(columns),
-            hint="name a text column with --text",
-        )  # fmt: skip
+        hint = "name a text column with --text"
+        what = "column {} holds {}, not text"
+        raise _unfit(shard, columns, what, text, ref.type_name, hint=hint)
     return ref
 
 
@@ -335,18 +326,12 @@ def _named_fields(
             continue
         name = named[field_name]
         ref = _lookup(columns, name)
+        called = Public(field_name)
         if ref is None:
-            raise CorpusError(
-                "{}: no column {} for the {}; columns seen: {}",
-                Place(shard.name), name, Public(field_name), _listing(columns),
-                hint=_NAME_COLUMN_AMONG,
-            )  # fmt: skip
+            raise _unfit(shard, columns, "no column {} for the {}", name, called)
         if ref.kind not in {"text", "other", "json", "null"} or "<" in ref.type_name:
-            raise CorpusError(
-                "{}: column {} holds {}, which is no {}; columns seen: {}",
-                Place(shard.name), name, ref.type_name or ref.kind, Public(field_name),
-                _listing(columns), hint=_NAME_COLUMN_AMONG,
-            )  # fmt: skip
+            what, kind = "column {} holds {}, which is no {}", ref.type_name or ref.kind
+            raise _unfit(shard, columns, what, name, kind, called)
         found[field_name] = () if ref.kind == "null" else (ref,)
     return found
 
@@ -378,11 +363,20 @@ def _metadata(columns: tuple[ColumnRef, ...]) -> dict[MetadataField, tuple[Colum
     return found
 
 
-def _listing(columns: tuple[ColumnRef, ...]) -> str:
+def _unfit(
+    shard: Shard,
+    columns: tuple[ColumnRef, ...],
+    what: str,
+    *facts: object,
+    hint: str = "name one of them, with dots for fields inside structs",
+) -> CorpusError:
     shown = [f"{ref.dotted} ({ref.type_name})" for ref in columns]
     if len(shown) > _MAX_LISTED:
         shown = [*shown[:_MAX_LISTED], f"and {len(shown) - _MAX_LISTED} more"]
-    return ", ".join(shown) if shown else "none"
+    seen = ", ".join(shown) if shown else "none"
+    return CorpusError(
+        f"{{}}: {what}; columns seen: {{}}", Place(shard.name), *facts, seen, hint=hint
+    )
 
 
 def _unread_columns(

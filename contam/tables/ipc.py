@@ -236,7 +236,7 @@ def rewrite(source: str, target: Path, how: Rewrite) -> Rewritten:
                 if left.num_rows or not batch.num_rows:
                     left = _cast(left, schema)
                     write(left) if held is None else held.append(left)
-            for left in _unified(held or (), schema):
+            for left in pa.Table.from_batches(held or (), schema).unify_dictionaries().to_batches():
                 write(left)
         how.refuse_beyond(n_before)
     return Rewritten(n_before, n_after, (LEVEL,) if codec else ())
@@ -262,14 +262,6 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _unified(held: Sequence[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The batches with one dictionary for all."""
-    whole = pa.Table.from_batches([one for one in held if one.num_rows], schema)
-    rest = iter(parts := whole.unify_dictionaries().to_batches())
-    for one in held:
-        yield next(rest) if one.num_rows else parts[0].slice(0, 0) if parts else one
 
 
 def _layout(file: pa.NativeFile) -> tuple[bool, str | None]:
