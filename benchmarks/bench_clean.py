@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import contam
 from contam import memory
-from contam.cleaning import shard
+from contam.cleaning.writer import TouchedShard
 from contam.corpus.formats.typed import Parquet
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Parts:
         for owner, name, part in (
             (Parquet, "rewrite", "writing"),
             (Parquet, "count_same", "comparing"),
-            (shard, "found_in", "searching"),
+            (TouchedShard, "found_in", "searching"),
         ):
             setattr(owner, name, self._noted(getattr(owner, name), part))
 

@@ -185,7 +185,7 @@ class Writer:
         shard, selection = run.corpus.shards[number], run.corpus.selections[number]
         if selection is None:
             raise InternalError(f"{shard.name}: rows were found without a text column")
-        touched = _TouchedShard(cleaning, shard, selection, cleaning.spared.get(number, {}))
+        touched = TouchedShard(cleaning, shard, selection, cleaning.spared.get(number, {}))
         removed, n_passes = touched.removals(run.hits.of_shard(number))
         facts: dict[str, Any] = {"found": len(removed)}
         made = None
@@ -295,7 +295,7 @@ class Removal:
 
 
 @dataclass(frozen=True, eq=False)
-class _TouchedShard:
+class TouchedShard:
     """A shard in which something was found.
 
     selection  the columns that were read;  spared  rows of it whose hits do not count
@@ -418,11 +418,11 @@ class _TouchedShard:
             for row, kept in self.spared.items()
             if row not in dropped
         }
-        if left := self._found_in(new, done.rows_after, moved, workers):
+        if left := self.found_in(new, done.rows_after, moved, workers):
             raise self._still_found(left)
         return done, n_same
 
-    def _found_in(self, new: Shard, n_rows: int, spared: SparedRows, workers: int) -> list[Found]:
+    def found_in(self, new: Shard, n_rows: int, spared: SparedRows, workers: int) -> list[Found]:
         """What is still found in the shard that was written, by the columns read then and now.
 
         spared  rows of it. Raises ShardError when it cannot be read, or has other rows than were

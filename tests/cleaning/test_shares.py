@@ -145,7 +145,7 @@ def test_what_workers_wrote_is_not_written_again(home, expected, tmp_path, monke
     assert (again.done, again.kept) == ((), first.done)
     assert share(home, out, "cut", 1, 2).n_shards == len(PLANTED)
     with monkeypatch.context() as patch:
-        patch.setattr("contam.cleaning.writer._TouchedShard", None)
+        patch.setattr("contam.cleaning.writer.TouchedShard", None)
         patch.setattr("contam.cleaning.writer.copy", None)
         publish(home, out, "cut")
     assert tree(out) == expected["cut"]
