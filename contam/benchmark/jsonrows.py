@@ -1,7 +1,6 @@
 """Read JSON benchmarks: lines, a list, or a record that holds a list.
 
-Long files of lines are read line by line, in little memory. Rows are hashed as lm-eval hashes its
-documents.
+Rows are hashed as lm-eval hashes its documents.
 """
 
 from __future__ import annotations
@@ -21,11 +20,7 @@ from contam.benchmark.fields import RowError
 from contam.benchmark.mapping import FieldMap, is_question, plain
 from contam.benchmark.paths import GIVE_ROWS, fault, read_unpacked
 from contam.errors import BenchmarkError, Hint, Place, Public, Statement
-from contam.files.addresses import Address
-from contam.files.compression import codec_of
 from contam.files.doubled_keys import doubled_key, may_repeat
-from contam.files.listed import LFS_HEAD
-from contam.files.single import open_file, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -150,23 +145,16 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The rows of JSON lines one by one, each time they are asked for, with their lines.
-
-    data  of a file that is in memory; else it is read in little memory
-    """
+    """The rows of JSON lines one by one, each time they are asked for, with their lines."""
 
     path: Path
-    data: bytes | None = None
+    data: bytes
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         """Raises BenchmarkError for what is no JSON object."""
-        with (
-            reading(self.path, BenchmarkError),
-            open_file(self.path) if self.data is None else BytesIO(self.data) as file,
-        ):
-            for line, text in _split(file):
-                for row in unfolded(row_of(self.path, text, line)):
-                    yield line, row
+        for line, text in _split(BytesIO(self.data)):
+            for row in unfolded(row_of(self.path, text, line)):
+                yield line, row
 
 
 def row_of(path: Path, text: bytes, line: int) -> Row:
@@ -376,27 +364,6 @@ def _tolerantly(path: Path, text: bytes, line: int) -> object:
 def _kind(value: object) -> str:
     names = {list: "a list", dict: "an object", str: "a text", bool: "a truth value"}
     return names.get(type(value), "null" if value is None else "a number")
-
-
-def is_long_lines(path: Path) -> bool:
-    """Whether a file is long and, by its beginning, JSON lines that are not compressed.
-
-    Whatever is not, or cannot be opened, is for `read_unpacked`.
-    """
-    if isinstance(path, Address):
-        return False
-    try:
-        if path.stat().st_size < _LONG_BYTES:
-            return False
-        with open_file(path) as file:
-            head = file.peek(len(LFS_HEAD))
-            if codec_of(head) or head.startswith(LFS_HEAD):
-                return False
-            # A second line that is not blank follows a first that is an object on its own.
-            first = [text for _, text in islice(_split(file), 2)]
-            return len(first) > 1 and first[0].lstrip()[:1] != b"[" and is_whole(first[0])
-    except OSError:
-        return False
 
 
 def row_hashes(sources: Iterable[Mapping[str, Any]]) -> set[str]:

@@ -14,10 +14,8 @@ from contam.benchmark.delimited import read_delimited
 from contam.benchmark.fields import FieldPlan, Row, RowError, get, make_plan
 from contam.benchmark.items import Benchmark, SkippedRow, SourceFile
 from contam.benchmark.jsonrows import (
-    Lines,
     NoItemsHereError,
     columns_as_rows,
-    is_long_lines,
     read_json,
     unfolded,
 )
@@ -198,10 +196,6 @@ class _FileReader:
             format_name = source.family
             with _unchanged(source.path) as (digest, size):
                 self._take(state, _TableRows(source))
-        elif source.family == "json" and is_long_lines(source.path):
-            format_name = "jsonl"
-            with _unchanged(source.path) as (digest, size):
-                self._take(state, Lines(source.path))
         else:
             file = read_unpacked(source.path)
             if source.family == "json":

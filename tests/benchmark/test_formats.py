@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 from contam.benchmark import jsonrows
-from contam.benchmark.jsonrows import BOM, is_long_lines
+from contam.benchmark.jsonrows import BOM
 from contam.benchmark.looks import Look
 from contam.benchmark.read_files import read_benchmarks
 from contam.errors import BenchmarkError
@@ -357,7 +357,6 @@ def test_lines_are_what_the_whole_file_is(tmp_path, monkeypatch, name, suffix):
     path.write_bytes((LINES | WHOLE)[name])
     whole = outcome(path)
     monkeypatch.setattr(jsonrows, "_LONG_BYTES", 0)
-    assert is_long_lines(path) == (name in LINES)
     found = outcome(path)
     if isinstance(whole, str):
         assert found == whole
@@ -366,29 +365,16 @@ def test_lines_are_what_the_whole_file_is(tmp_path, monkeypatch, name, suffix):
         assert (found.skipped, found.sources) == (whole.skipped, whole.sources)
 
 
-def test_a_short_file_and_none_are_not_for_lines(tmp_path):
-    (tmp_path / "quiz.jsonl").write_bytes(LINES["plain"])
-    assert not is_long_lines(tmp_path / "quiz.jsonl")
-    assert not is_long_lines(tmp_path / "maze.jsonl")
-    assert not is_long_lines(tmp_path)
-
-
-@pytest.mark.parametrize("how", ["grew", "replaced"])
-def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path, monkeypatch, how):
-    path, other = tmp_path / "quiz.jsonl", tmp_path / "other"
-    path.write_bytes(LINES["ended"])
-    monkeypatch.setattr(jsonrows, "_LONG_BYTES", 0)
+def test_a_table_that_changes_while_it_is_read_is_an_error(tmp_path, monkeypatch):
+    path, other = tmp_path / "quiz.parquet", tmp_path / "other"
+    pq.write_table(pa.table({"question": ["who?", "where?"]}), path)
     real = Look.add
 
     def changing(self, row):
-        if how == "grew" and path.stat().st_size == len(LINES["ended"]):
-            with path.open("ab") as file:
-                file.write(ROWS[0] + b"\n")
-        elif how == "replaced":
-            other.write_bytes(LINES["ended"])
-            other.replace(path)
+        other.write_bytes(path.read_bytes())
+        other.replace(path)
         real(self, row)
 
     monkeypatch.setattr(Look, "add", changing)
-    with pytest.raises(BenchmarkError, match=rf"quiz\.jsonl: {how if how == 'grew' else 'was'}"):
+    with pytest.raises(BenchmarkError, match=r"quiz\.parquet: was"):
         read_benchmarks([path])
