@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from contam.kernels.document import DocBuffers
     from contam.kernels.match_rows import MatchRows
 
-    Tokens = tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]
-
 #: Documents up to this length are read with buffers of their thread: to take some anew for each
 #: question costs a service as much as a short answer takes in all.
 _FIRST_CAPACITY = 1 << 16
@@ -86,45 +84,23 @@ class Matcher:
         Returns the rows of the documents in which something was found, some more than once.
         Raises DeadlinePassed when that takes too many steps; the collection then lacks the batch.
         """
-        view = self._view
+        view, tokens = self._view, None
         if view.tokenizer is not None:
             tokens = view.tokenizer.encode(batch.data, batch.offsets)
-            return self._match_given(batch, (tokens.hashes, tokens.spans, tokens.starts), into)
-        self._ensure_capacity(int(np.diff(batch.offsets).max(initial=0)))
-        found = scan_batch(
-            batch.data,
-            batch.offsets,
-            self._spec,
-            view.gram_table,
-            view.facts,
-            char_tables(),
-            self._buffers,
-            self._scratch,
-            (self._last_run, as_halves(into.longest_at)),
-        )
+        edges = batch.offsets if tokens is None else tokens.starts
+        self._ensure_capacity(int(np.diff(edges).max(initial=0)))
+        known = (self._spec, view.gram_table, view.facts, char_tables())
+        longest = self._last_run, as_halves(into.longest_at)
+        rest = (*known, self._buffers, self._scratch, longest)
+        if tokens is None:
+            found = scan_batch(batch.data, batch.offsets, *rest)
+        else:
+            given = tokens.hashes, tokens.spans, tokens.starts
+            found = scan_tokens(batch.data, batch.offsets, given, *rest)
         rows = self._add(batch, found, into)
-        self._let_go()
+        if self._capacity > _MOST_CAPACITY:
+            self._set_capacity(_FIRST_CAPACITY)
         return rows
-
-    def _match_given(self, batch: DocBatch, tokens: Tokens, into: Collection) -> Int64s:
-        """What `match` does with a batch whose tokens are made."""
-        view = self._view
-        self._ensure_capacity(int(np.diff(tokens[2]).max(initial=0)))
-        found = scan_tokens(
-            batch.data,
-            batch.offsets,
-            tokens,
-            self._spec,
-            view.gram_table,
-            view.facts,
-            char_tables(),
-            self._buffers,
-            self._scratch,
-            (self._last_run, as_halves(into.longest_at)),
-        )
-        numbers = self._add(batch, found, into)
-        self._let_go()
-        return numbers
 
     def _add(
         self, batch: DocBatch, found: tuple[MatchRows, NDArray[np.int32], int], into: Collection
@@ -176,10 +152,6 @@ class Matcher:
         if unit not in kept:
             kept[unit] = new_buffers(longest, unit)
         self._buffers = kept[unit]
-
-    def _let_go(self) -> None:
-        if self._capacity > _MOST_CAPACITY:
-            self._set_capacity(_FIRST_CAPACITY)
 
 
 def matches_from_rows(
