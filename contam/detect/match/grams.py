@@ -110,14 +110,6 @@ class GramPlaces:
         limits = (COMMON_PLACES, COMMON_OWNERS)
         return find_common(self.start, self.part, owners, N_PARTS * n_items, limits)
 
-    def spread(self, values: NDArray[Any], out: NDArray[Any]) -> None:
-        """Write the value of each gram to out[t] for every token t where it begins.
-
-        values  one a gram;  out  one a token
-        """
-        for some in self.pieces():
-            out[self._places(some)] = np.repeat(values[some], self._n_places(some))
-
     def mark(self, chosen: NDArray[np.bool_], bits: NDArray[np.uint8]) -> None:
         """Set the bit of every token where one of the chosen grams begins.
 

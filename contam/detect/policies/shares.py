@@ -130,6 +130,9 @@ IGMINI_50: Final = PolicySpec(
 SPECS: Final = (LLAMA3_8GRAM, PALM_70, IGMINI_50)
 
 
+_STANDS: Final = ("stands in the corpus", "stand in the corpus")
+
+
 class SeenCounts(NamedTuple):
     """What was seen of what there is, int64[n_items, parts]: tokens, grams or windows."""
 
@@ -152,6 +155,12 @@ class TokenShare:
 
     spec: PolicySpec
     traits: ClassVar[PolicyTraits] = COUNTS_RUNS
+    #: What is counted, tokens where it is "", and what is said of one and of several; {} is n.
+    piece: ClassVar[str] = ""
+    seen: ClassVar[tuple[str, str]] = (
+        "lies in {}-grams of the corpus",
+        "lie in {}-grams of the corpus",
+    )
     _rated: PerItems[Rated] = field(default_factory=PerItems, repr=False, compare=False)
 
     def found(self, items: ViewItems, totals: Totals) -> SeenCounts:
@@ -167,14 +176,6 @@ class TokenShare:
     def texts(self) -> tuple[tuple[str, ...], ...]:
         """The texts of which each is rated as a whole; the highest share counts."""
         return (self.spec.parts,)
-
-    def pieces(self, number: int, token: str) -> str:
-        """What is counted, in words."""
-        return counted(number, token)
-
-    def were_seen(self, number: int) -> str:
-        """What is said of the pieces that were seen."""
-        return f"{'lies' if number == 1 else 'lie'} in {self.spec.n}-grams of the corpus"
 
     def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """The share of the judged tokens inside long runs of each one document; it only ranks."""
@@ -234,9 +235,11 @@ class TokenShare:
                 run = f"a run of {counted(self.spec.n, token)} or more"
                 where = f"; {documents_hold(n_documents)} {run}" if n_seen else ""
                 parts = " and ".join([PARTS[column] for column in present])
+                pieces = counted(n_total, self.piece.format(self.spec.n) or token)
+                were_seen = self.seen[n_seen != 1].format(self.spec.n)
                 reason = known[figures] = (
-                    f"{n_seen:,} of {self.pieces(n_total, token)} of the {parts}"
-                    f" ({percent(rated)}) {self.were_seen(n_seen)}{where}; {thresholds}"
+                    f"{n_seen:,} of {pieces} of the {parts} ({percent(rated)})"
+                    f" {were_seen}{where}; {thresholds}"
                 )
             reasons.append(reason)
         return reasons
@@ -270,6 +273,9 @@ class TokenShare:
 class GramShare(TokenShare):
     """The share of grams that were seen, in whichever of question, prompt and target is highest."""
 
+    piece: ClassVar[str] = "{}-gram"
+    seen: ClassVar[tuple[str, str]] = _STANDS
+
     def found(self, items: ViewItems, totals: Totals) -> SeenCounts:
         """Seen grams and all grams of each judged part."""
         segments = Segments.of(items, self.spec.parts)
@@ -285,18 +291,13 @@ class GramShare(TokenShare):
             self.spec.parts,
         )
 
-    def pieces(self, number: int, token: str) -> str:  # noqa: ARG002 - grams have one name
-        """What is counted, in words."""
-        return counted(number, f"{self.spec.n}-gram")
-
-    def were_seen(self, number: int) -> str:
-        """What is said of the pieces that were seen."""
-        return f"{'stands' if number == 1 else 'stand'} in the corpus"
-
 
 @dataclass(frozen=True, slots=True)
 class WindowShare(TokenShare):
     """The share of windows, one from each word on, that were seen."""
+
+    piece: ClassVar[str] = "{}-character window"
+    seen: ClassVar[tuple[str, str]] = _STANDS
 
     def found(self, items: ViewItems, totals: Totals) -> SeenCounts:
         """Seen windows and all windows of each judged part."""
@@ -308,14 +309,6 @@ class WindowShare(TokenShare):
         seen = segments.by_item(segments.count(windows & (segments.runs(totals) >= self.spec.n)))
         n_windows = segments.by_item(segments.count(windows))
         return SeenCounts(seen, n_windows, n_windows)
-
-    def pieces(self, number: int, token: str) -> str:  # noqa: ARG002 - grams have one name
-        """What is counted, in words."""
-        return counted(number, f"{self.spec.n}-character window")
-
-    def were_seen(self, number: int) -> str:
-        """What is said of the pieces that were seen."""
-        return f"{'stands' if number == 1 else 'stand'} in the corpus"
 
 
 def build(spec: PolicySpec) -> Policy:
