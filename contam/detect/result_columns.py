@@ -10,7 +10,8 @@ import numpy as np
 from contam.benchmark.items import PARTS, ItemName
 from contam.detect.corpus import first_tokens
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
-from contam.detect.match.token_view import in_blocks, tokens_of, traced_variants
+from contam.detect.match.token_view import in_blocks, tokens_of, variant_texts
+from contam.detect.match.variants import own_spans
 from contam.detect.model import N_PARTS
 from contam.detect.policies.common import (
     EXPOSURES,
@@ -83,12 +84,12 @@ def _spans_by_token(
         # Their blocks are others than those of all items: an item's variants keep their order.
         chosen = items.take(owners)
         counts = [of_block for _, of_block in _points(chosen, code)]
-        traced = [trace for _, _, trace in traced_variants(chosen, counts)]
-        found = np.argsort(np.concatenate([trace.owner for trace in traced]), kind="stable")
+        blocks = [*variant_texts(chosen, counts)]
+        found = np.argsort([one.owner for some, _ in blocks for one in some], kind="stable")
         rows = np.flatnonzero(np.isin(owner, owners))
         placed = np.empty_like(rows)
         placed[found] = n + rows[np.argsort(owner[rows], kind="stable")]
-        fill(placed, [trace.spans for trace in traced])
+        fill(placed, [own_spans(texts) for _, texts in blocks])
     return result
 
 

@@ -361,27 +361,26 @@ def read_variants(
     """
     blocks, traces, names = [], [], []
     benchmarks, number = items.codes("benchmark")
-    for variants, texts, traced in traced_variants(items, [block.n_tokens for block in own]):
+    n_tokens = [block.n_tokens for block in own]
+    starts = np.concatenate([[0], np.cumsum(np.concatenate(n_tokens))])
+    for variants, texts in variant_texts(items, n_tokens):
         blocks.append(read_block(*texts.left(), code, None))
-        # Spans are asked for at the end, and made again then: see `match.spans`.
-        traces.append(traced._replace(spans=np.empty((0, 2), np.int32)))
+        traces.append(TracedVariants.of(variants, texts, starts))
         # No name of a benchmark holds a null character.
         names += [f"{benchmarks[number[some.owner]]}\0{some.name}" for some in variants]
     return blocks, traces, names
 
 
-def traced_variants(
+def variant_texts(
     items: ItemTable, n_tokens: Sequence[NDArray[np.int64]]
-) -> Iterator[tuple[list[Variant], VariantTexts, TracedVariants]]:
+) -> Iterator[tuple[list[Variant], VariantTexts]]:
     """The variants of each block of items that has some; n_tokens  of the parts of each block."""
-    starts = np.concatenate([[0], np.cumsum(np.concatenate(n_tokens))])
     begin = 0
     for some, counts in zip(in_blocks(items), n_tokens, strict=True):
         variants = variants_of(some, counts[QUESTION::N_PARTS].astype(np.int32), begin)
         begin += len(some)
         if variants:
-            texts = VariantTexts.of(items, variants)
-            yield variants, texts, TracedVariants.of(variants, texts, starts)
+            yield variants, VariantTexts.of(items, variants)
 
 
 def _base_weights(

@@ -38,17 +38,13 @@ _AT_ONCE: Final = 1 << 20
 
 
 class TracedVariants(NamedTuple):
-    """Some variants, and what their words are made of; the columns are those of `Variants`.
-
-    spans  int32[tokens, 2], code points in the part's text as it is
-    """
+    """Some variants, and what their words are made of; the columns are those of `Variants`."""
 
     owner: Int32s
     n_words: Int32s
     sure: Int32s
     first: Int32s
     last: Int32s
-    spans: Int32s
     ambiguous: Bools
 
     @classmethod
@@ -62,7 +58,6 @@ class TracedVariants(NamedTuple):
         # From a place among these tokens to one among the view's.
         own = starts[:-1].reshape(-1, N_PARTS)[owner].reshape(-1)
         moved = (own - trace.own_starts[:-1])[trace.text]
-        within = (trace.spans - texts.offsets[trace.text, np.newaxis]).astype(np.int32)
         question = trace.text % N_PARTS == QUESTION
         return cls(
             owner=owner,
@@ -70,9 +65,15 @@ class TracedVariants(NamedTuple):
             sure=_longest_runs(~trace.ambiguous & question, trace.text // N_PARTS, len(owner)),
             first=(moved + trace.first).astype(np.int32),
             last=(moved + trace.last).astype(np.int32),
-            spans=code_point_spans(texts.data, texts.offsets, trace.starts, within),
             ambiguous=trace.ambiguous,
         )
+
+
+def own_spans(texts: VariantTexts) -> Int32s:
+    """Code points of the words of variants in the parts' texts as they are: int32[words, 2]."""
+    trace = Trace.of(Words.of(texts.data, texts.offsets), texts.left_out)
+    within = (trace.spans - texts.offsets[trace.text, np.newaxis]).astype(np.int32)
+    return code_point_spans(texts.data, texts.offsets, trace.starts, within)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -112,7 +113,6 @@ class Variants:
         )
         traced.clear()
         # Column by column, and each is let go: never is all of it there twice.
-        del columns["spans"]
         whole = {name: np.concatenate(columns.pop(name)) for name in list(columns)}
         return cls(
             n_items=n_items,
