@@ -295,14 +295,8 @@ def _read_thresholds(value: object) -> tuple[tuple[float, str], ...]:
         matches.append((float(score), label))
     if not matches:
         raise PolicyError("a policy needs a threshold", hint="thresholds = {contaminated = 0.5}")
-    return tuple(
-        sorted(
-            matches,
-            key=lambda match: (
-                (match[0], LABELS.index(match[1])) if match[1] in LABELS else (match[0], -1)
-            ),
-        )
-    )
+    rank = {label: at for at, label in enumerate(LABELS)}
+    return tuple(sorted(matches, key=lambda match: (match[0], rank.get(match[1], -1))))
 
 
 def _read_names(value: object) -> tuple[str, ...]:
