@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import Literal
 
 from contam.benchmark import mapping as usual
+from contam.benchmark.items import PARTS
 from contam.benchmark.looks import Look, Told, are_one, completed, questions_among
 from contam.benchmark.mapping import FieldMap, resolve
 from contam.errors import ContamError, Names, Public
@@ -76,25 +77,28 @@ class FieldPlan:
     missing: str = ""
     left_out: tuple[str, ...] = ()
 
+    @property
+    def paths(self) -> dict[str, tuple[FieldPath, ...]]:
+        """The paths of each part and name, in a fixed order."""
+        single = ("id", self.item_id), ("answer_index", self.answer_index)
+        rest = ("benchmark", self.benchmark), ("split", self.split), ("incomplete", self.incomplete)
+        return {
+            "passage": self.passage,
+            "question": self.question,
+            "choices": self.choices.paths,
+            "answer": self.answer,
+            **{name: (path,) if path else () for name, path in (*single, *rest)},
+        }
+
     def roots(self) -> tuple[str, ...]:
         """Top-level fields that a reader must load, in a fixed order."""
-        single = (self.answer_index, self.item_id, self.benchmark, self.split, self.incomplete)
-        paths = (*self.question, *self.passage, *self.choices.paths, *self.answer)
-        found = dict.fromkeys(path[0] for path in (*paths, *single) if path)
-        return tuple(found | dict.fromkeys(path[0] for path in self.unread))
+        read = [path for paths in self.paths.values() for path in paths]
+        return tuple(dict.fromkeys(path[0] for path in (*read, *self.unread)))
 
     def described(self) -> tuple[tuple[str, str], ...]:
         """(part, field) pairs for the record of a run."""
-        pairs: list[tuple[str, str]] = []
-        for part, paths in (
-            ("passage", self.passage),
-            ("question", self.question),
-            ("choices", self.choices.paths),
-            ("answer", self.answer),
-            ("id", (self.item_id,) if self.item_id else ()),
-        ):
-            pairs.extend((part, ".".join(path)) for path in paths)
-        return tuple(pairs)
+        paths = self.paths
+        return tuple((part, ".".join(path)) for part in (*PARTS, "id") for path in paths[part])
 
 
 def get(row: Row, path: FieldPath) -> object:

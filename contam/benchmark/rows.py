@@ -231,24 +231,24 @@ def read_record(record: Mapping[str, Any], benchmark: str) -> tuple[BenchItem, S
     look = Look()
     look.add(record)
     plan = make_plan(tuple(record), _NOTHING_MAPPED, look)
+    named = {"id": "", "benchmark": "", "split": ""}
+    part = ""
     try:
         _refuse_written_list(record, plan)
         parts = read_parts(record, plan)
         if not parts.question:
             raise _about("question", RowError("the question is empty"))
-        item_id, stated, split = (
-            _label(record, path, name)
-            for name, path in (
-                ("id", plan.item_id), ("benchmark", plan.benchmark), ("split", plan.split),
-            )
-        )  # fmt: skip
+        for part in named:
+            for path in plan.paths[part]:
+                named[part] = as_label(get(record, path), part)
     except RowError as error:
+        error.part = error.part or part
         error.field = _field(record, plan, error.part)
         raise
     item = BenchItem(
-        benchmark=stated or benchmark,
-        split=split,
-        item_id=item_id or content_id(parts),
+        benchmark=named["benchmark"] or benchmark,
+        split=named["split"],
+        item_id=named["id"] or content_id(parts),
         **parts._asdict(),
     )
     source = SourceFile(
@@ -272,13 +272,6 @@ def _refuse_written_list(record: Mapping[str, Any], plan: FieldPlan) -> None:
         raise _about("choices", RowError("the choices are one text, expected a list"))
 
 
-def _label(record: Mapping[str, Any], path: FieldPath | None, name: str) -> str:
-    try:
-        return as_label(get(record, path), name) if path else ""
-    except RowError as error:
-        raise _about(name, error) from error
-
-
 def _about(part: str, error: RowError) -> RowError:
     error.part = part
     return error
@@ -286,17 +279,7 @@ def _about(part: str, error: RowError) -> RowError:
 
 def _field(record: Mapping[str, Any], plan: FieldPlan, part: str) -> str:
     """The field that a part was read from: the first that holds anything, else the first."""
-    paths = {
-        "question": plan.question,
-        "passage": plan.passage,
-        "choices": plan.choices.paths,
-        "answer": plan.answer,
-        "answer_index": (plan.answer_index,),
-        "id": (plan.item_id,),
-        "benchmark": (plan.benchmark,),
-        "split": (plan.split,),
-    }.get(part, ())
-    roots = [path[0] for path in paths if path]
+    roots = [path[0] for path in plan.paths.get(part, ())]
     filled = (root for root in roots if record.get(root) not in (None, ""))
     return next(filled, roots[0] if roots else "")
 
