@@ -17,7 +17,7 @@ from contam.detect.finish import finish
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
 from contam.detect.labels import CONTAMINATED, LABELS
-from contam.detect.match.collect import TopDocuments, TopKCutoff
+from contam.detect.match.collect import TopDocuments
 from contam.detect.model import PASSAGE, QUESTION, Matches, Totals
 from contam.detect.plan import Plan, ScanParameters, make_plan
 from contam.detect.policies.common import EXPOSURES, KINDS, exposures, kinds
@@ -114,7 +114,7 @@ def query_pack(data: Path, index: Path, policies: Sequence[str], *, workers: int
 def _keep_top(collection: Collection, most: int) -> None:
     """Keep no more than so many documents of an item as evidence."""
     n_items = collection.view.items.n_items
-    top_documents = TopDocuments(most, TopKCutoff.of(n_items))
+    top_documents = TopDocuments.of(most, n_items)
     top_documents.add(*collection.shared.top_documents.ranked())
     collection.shared = replace(collection.shared, top_documents=top_documents)
 

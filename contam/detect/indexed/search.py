@@ -353,9 +353,7 @@ def _wanted(opened: IndexSet, found: Candidates) -> Wanted:
         for number, (chosen, near) in enumerate(zip(found.documents, found.near, strict=True))
         if len(chosen)
     ]
-    if not tables:
-        return _nothing_wanted()
-    every = Wanted.concat(tables)
+    every = Wanted.concat([_nothing_wanted(), *tables])
     return every.take(np.lexsort((every.row, every.shard)))
 
 

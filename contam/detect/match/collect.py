@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from contam.detect.match.by_source import FoundSources
     from contam.detect.match.token_view import TokenView
-    from contam.detect.model import Bools, Float64s, Int32s, Int64s, Lengths
+    from contam.detect.model import Float64s, Int32s, Int64s, Lengths
     from contam.detect.policies.policy import Policy
 
 #: Matches that wait to be scored together: a policy's work over all items is done once for them.
@@ -34,53 +34,39 @@ _PRUNE_ROWS = 1 << 15
 _PIECE = 1 << 19
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TopKCutoff:
-    """Of each item with as many documents as are kept, the last: float64[n], int32[n], int64[n]."""
-
-    rank: Float64s
-    shard: Int32s
-    row: Int64s
-
-    @classmethod
-    def of(cls, n_items: int) -> TopKCutoff:
-        """No item has so many yet."""
-        rank = np.full(n_items, -np.inf)
-        return cls(rank, np.zeros(n_items, np.int32), np.zeros(n_items, np.int64))
-
-    def outranks(self, matches: Matches, rank: Float64s) -> Bools:
-        """Which matches come behind the last of their item, and will never be kept."""
-        last, shard, row = self.rank[matches.item], self.shard[matches.item], self.row[matches.item]
-        later = is_earlier(shard, row, matches.shard, matches.row)
-        behind: Bools = (rank < last) | ((rank == last) & later)
-        return behind
-
-    def note(self, matches: Matches, rank: Float64s, rows: Int64s) -> None:
-        """These rows are now the last of their items."""
-        items = matches.item[rows]
-        self.rank[items] = rank[rows]
-        self.shard[items] = matches.shard[rows]
-        self.row[items] = matches.row[rows]
-
-
 @dataclass(eq=False)
 class TopDocuments:
     """Of every item the `most` documents that rank best, with their pieces of evidence.
 
     What is added in any order and any grouping leaves the same.
+
+    last_rank, last_shard, last_row  of each item with as many documents as are kept, the last:
+                                     float64[n], int32[n], int64[n]
     """
 
     most: int
-    cutoff: TopKCutoff
+    last_rank: Float64s
+    last_shard: Int32s
+    last_row: Int64s
     _matches: list[Matches] = field(default_factory=list)
     _pieces: list[Pieces] = field(default_factory=list)
     _rank: list[Float64s] = field(default_factory=list)
     _waiting: int = 0
     _pruned: int = 0
 
+    @classmethod
+    def of(cls, most: int, n_items: int) -> TopDocuments:
+        """No item has a document yet."""
+        rank = np.full(n_items, -np.inf)
+        return cls(most, rank, np.zeros(n_items, np.int32), np.zeros(n_items, np.int64))
+
     def add(self, matches: Matches, pieces: Pieces, rank: Float64s) -> None:
         """Keep what may be among the best."""
-        behind = self.cutoff.outranks(matches, rank)
+        item = matches.item
+        last, shard, row = self.last_rank[item], self.last_shard[item], self.last_row[item]
+        later = is_earlier(shard, row, matches.shard, matches.row)
+        # Behind the last of their item: they will never be kept.
+        behind = (rank < last) | ((rank == last) & later)
         if behind.any():
             stay = np.flatnonzero(~behind)
             pieces = pieces.of_matches(stay, len(matches))
@@ -113,7 +99,10 @@ class TopDocuments:
         self._pieces = [Pieces.gather(pieces, [len(table) for table in tables], keep)]
         self._matches = [Matches.gather(tables, keep)]
         self._rank = [rank[keep]]
-        self.cutoff.note(self._matches[0], self._rank[0], np.flatnonzero(last))
+        kept = self._matches[0]
+        items = kept.item[last]
+        self.last_rank[items] = self._rank[0][last]
+        self.last_shard[items], self.last_row[items] = kept.shard[last], kept.row[last]
         self._waiting = self._pruned = len(keep)
         if len(order) >= _PRUNE_ROWS:
             # The memory that was freed is in gaps between what stays.
@@ -193,7 +182,7 @@ class Collection:
     ) -> Collection:
         """An empty collection; every_hit  whether it keeps every match that a policy counts."""
         n = view.items.n_items
-        top_documents = TopDocuments(most_documents, TopKCutoff.of(n))
+        top_documents = TopDocuments.of(most_documents, n)
         n_read = len(view.items.read)
         counts = [PolicyCount.empty(n, n_read) for _ in policies]
         shared = Shared(counts, top_documents, [] if every_hit else None)
