@@ -29,13 +29,13 @@ def command(*arguments, canned=False):
     return [sys.executable, "-m", module, *map(str, arguments)]
 
 
-def contam(*arguments, cwd=None, canned=False, unprivileged=False, **extra):
-    """Run to the end; gives the finished process with text output.
+def run(words, cwd=None, *, unprivileged=False, **extra):
+    """Run to the end, with more in its environment; gives the finished process with text output.
 
     `unprivileged` lets file modes bind even root.
     """
     return subprocess.run(
-        command(*arguments, canned=canned),
+        words,
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -45,6 +45,16 @@ def contam(*arguments, cwd=None, canned=False, unprivileged=False, **extra):
         check=False,
         preexec_fn=_without_override if unprivileged else None,
     )
+
+
+def python(*arguments, **how):
+    """Run this interpreter to its end."""
+    return run([sys.executable, *map(str, arguments)], **how)
+
+
+def contam(*arguments, canned=False, **how):
+    """Run the command line as a process of its own to its end."""
+    return run(command(*arguments, canned=canned), **how)
 
 
 def _without_override():

@@ -1,5 +1,4 @@
 import subprocess
-import sys
 
 import pytest
 
@@ -14,6 +13,7 @@ from tests.cli.processes import (
     command,
     contam_here,
     environment,
+    python,
 )
 from tests.detect.samples import make_result
 
@@ -54,16 +54,9 @@ import pyarrow
 name = "ARROW_DEFAULT_MEMORY_POOL"
 print(pyarrow.default_memory_pool().backend_name if name in os.environ else None, file=sys.stderr)
 """
-    told = {**environment(), **chosen}
-    if not chosen:
-        told.pop("ARROW_DEFAULT_MEMORY_POOL", None)
-    process = subprocess.run(
-        [sys.executable, "-c", code, *command_line],
-        capture_output=True,
-        text=True,
-        env=told,
-        check=True,
-    )
+    told = {"ARROW_DEFAULT_MEMORY_POOL": None, **chosen}
+    process = python("-c", code, *command_line, **told)
+    assert process.returncode == 0
     assert process.stderr == f"{pool}\n"
 
 

@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 
 import pyarrow.parquet as pq
 import pytest
+
+from tests.cli.processes import python
 
 SHARDS = ("part-000.parquet", "part-001.parquet", "part-002.parquet", "archive/part-003.parquet")
 
@@ -14,18 +14,15 @@ SHARDS = ("part-000.parquet", "part-001.parquet", "part-002.parquet", "archive/p
 @pytest.fixture(scope="module")
 def rebuilt(tmp_path_factory, bench_fixtures):
     folder = tmp_path_factory.mktemp("fixtures")
-    subprocess.run(
-        [sys.executable, str(bench_fixtures / "make_fixtures.py"), "--out", str(folder)],
-        check=True,
-        capture_output=True,
-    )
+    made = python(bench_fixtures / "make_fixtures.py", "--out", folder)
+    assert made.returncode == 0, made.stderr
     return folder
 
 
 @pytest.mark.parametrize("folder", ["logs", "studies"])
 def test_the_scores_are_what_their_generator_writes(tmp_path, bench_fixtures, folder):
-    command = [sys.executable, str(bench_fixtures / f"make_{folder}.py"), "--out", str(tmp_path)]
-    subprocess.run(command, check=True, capture_output=True)
+    made = python(bench_fixtures / f"make_{folder}.py", "--out", tmp_path)
+    assert made.returncode == 0, made.stderr
     names = {path.name for path in (bench_fixtures / folder).iterdir()}
     assert names == {path.name for path in (tmp_path / folder).iterdir()}
     for name in names:

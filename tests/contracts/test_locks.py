@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -12,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from tests.waiting import HANG_S
+from tests.cli.processes import python
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -102,14 +100,7 @@ def test_a_release_lists_all_that_the_image_installs(tmp_path):
         r"\$\(BIN\)/cyclonedx-py (requirements (?:.*\\\n)*.*)\n", (ROOT / "Makefile").read_text()
     )
     arguments = recipe.replace("\\\n", " ").replace("dist/", f"{tmp_path}/").split()
-    done = subprocess.run(
-        [sys.executable, "-m", "cyclonedx_py", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
+    done = python("-m", "cyclonedx_py", *arguments, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     listed = json.loads((tmp_path / "contam.cdx.json").read_text())["components"]
     found = {(canonicalize_name(one["name"]), Version(one["version"])) for one in listed}

@@ -1,13 +1,12 @@
 """What a release says of itself agrees, and the forge's workflow runs what our CI runs."""
 
 import re
-import subprocess
-import sys
 import tomllib
 
 import pytest
 
 import contam
+from tests.cli.processes import python
 
 yaml = pytest.importorskip("yaml")
 
@@ -73,9 +72,5 @@ def test_the_workflow_tries_every_python_that_we_name(repository, workflow):
 )
 def test_a_file_for_the_forge_fits_its_schema(repository, schema, name):
     pytest.importorskip("check_jsonschema", reason="pip install '.[service]'")
-    done = subprocess.run(
-        [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, repository / name],
-        capture_output=True,
-        text=True,
-    )
+    done = python("-m", "check_jsonschema", "--builtin-schema", schema, repository / name)
     assert done.returncode == 0, done.stdout + done.stderr

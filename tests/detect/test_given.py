@@ -1,8 +1,6 @@
 """Rows and tables of a Python caller are read as the same rows in a file are."""
 
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from textwrap import indent
@@ -15,6 +13,7 @@ from hypothesis import strategies as st
 
 import contam
 from contam.errors import BenchmarkError, CorpusError, UsageError
+from tests.cli.processes import python
 
 FIXTURES = Path(__file__).parents[2] / "bench_fixtures"
 ROWS = [
@@ -226,10 +225,8 @@ def test_nothing_stays_on_disk(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def run(script, repository):
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=repository
-    )
+def run(script):
+    done = python("-c", script)
     assert done.stderr == ""
     return done.stdout.splitlines()
 
@@ -243,7 +240,7 @@ SCAN = (
 
 
 @pytest.mark.slow
-def test_no_package_of_tables_is_needed_and_the_one_that_is_missing_is_named(repository):
+def test_no_package_of_tables_is_needed_and_the_one_that_is_missing_is_named():
     script = (
         "from contam.extras import hidden\n"
         "with hidden('pandas'), hidden('polars'), hidden('datasets'):\n"
@@ -252,7 +249,7 @@ def test_no_package_of_tables_is_needed_and_the_one_that_is_missing_is_named(rep
         "        try: give()\n"
         "        except contam.ContamError as error: print(error, '|', error.hint)\n"
     )
-    assert run(script, repository) == [
+    assert run(script) == [
         "['contaminated']",
         "the package pandas is not installed | pip install pandas",
         "the package polars is not installed | pip install polars",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from dataclasses import fields
 
@@ -15,6 +14,7 @@ from contam.detect.match.token_view import SearchView, build_view
 from contam.detect.policies import common
 from contam.detect.result_columns import spans_of
 from contam.kernels.gram_table import find_hits, hash_gram, place_of
+from tests.cli.processes import python
 from tests.kernels.support import make_item
 
 LATEX = (
@@ -115,9 +115,7 @@ def test_a_plan_without_room_says_to_split_the_benchmark(tmp_path):
     for name, n in (("few", 2), ("many", 140_000)):
         lines = (f'{{"id": "{i}", "question": "{PROSE % (i, i, i)}"}}\n' for i in range(n))
         (tmp_path / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-c", SCAN, tmp_path], capture_output=True, text=True, check=False
-    )
+    done = python("-c", SCAN, tmp_path)
     assert done.returncode == 1, done.stderr
     assert "out of memory" in done.stderr
     assert "split the benchmark" in done.stderr

@@ -3,14 +3,14 @@
 import io
 import json
 import os
-import subprocess
-import sys
 
 import pyarrow.parquet as pq
 import pytest
 
 import contam
 from contam.tables.parquet_footer import layout_of
+from tests.cli.processes import contam as run_contam
+from tests.cli.processes import python
 from tests.fuzz.parquet_shapes import N_ROWS, TEXTS, encrypted, shapes
 from tests.fuzz.read_mutants import outcome
 
@@ -20,13 +20,7 @@ ITEMS = [{"id": str(at), "question": f"{TEXTS[at]} and then {TEXTS[at + 1]}"} fo
 
 
 def test_no_damaged_file_ends_the_process_or_hangs():
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.read_mutants", "0", str(N_FILES)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": "."},
-    )
+    done = python("-m", "tests.fuzz.read_mutants", 0, N_FILES)
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert done.returncode == 0, f"ended at file {len(lines)} of {N_FILES}: {done.stderr[-2000:]}"
     assert [int(number) for number, *_ in lines] == list(range(N_FILES))
@@ -58,12 +52,7 @@ def test_an_encrypted_shard_is_named_and_nothing_is_called_clean(tmp_path, plain
         ["scan", "--corpus", corpus, "--benchmark", items, "--out", out],
         ["index", "build", "--corpus", corpus, "--index", tmp_path / "index"],
     ):
-        done = subprocess.run(
-            [sys.executable, "-m", "contam", *map(str, command)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_contam(*command)
         assert done.returncode == 4, done.stderr
         assert "a.parquet" in done.stdout + done.stderr
         assert "encrypted" in done.stdout + done.stderr

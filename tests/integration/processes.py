@@ -1,14 +1,12 @@
 """Real scans in real processes, and the corpora they read."""
 
 import json
-import subprocess
 import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.cli.processes import ROOT, command, environment
-from tests.waiting import HANG_S
+from tests.cli.processes import ROOT, command, contam, python
 
 FIXTURES = ROOT / "bench_fixtures"
 ITEMS = FIXTURES / "items"
@@ -60,32 +58,18 @@ def warm_up(folder):
     """Compile the kernels, so that neither time nor memory of a test is the compiler's."""
     one = folder / "warm" / "one.parquet"
     write_parquet(one, fixture_texts()[:5])
-    process = subprocess.run(
-        command(*scan_arguments(one, folder / "warm" / "out", "--quiet")),
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=HANG_S,
-    )
+    process = contam(*scan_arguments(one, folder / "warm" / "out", "--quiet"))
     assert process.returncode == 0, process.stderr
+
+
+def measured(note, *arguments):
+    """Run the command line to its end; gives its peak memory in bytes, and notes it in a file."""
+    process = python("-c", _MEASURED, note, *command(*arguments))
+    assert process.returncode == 0, process.stderr
+    return int(note.read_text()) * (1 if sys.platform == "darwin" else 1 << 10)
 
 
 def measured_scan(corpus, out, *options):
     """Run a scan to its end; gives its peak memory in MiB and its run.json."""
-    note = out.parent / f"{out.name}.peak"
-    process = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            _MEASURED,
-            str(note),
-            *command(*scan_arguments(corpus, out, *options)),
-        ],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=HANG_S,
-    )
-    assert process.returncode == 0, process.stderr
-    unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
-    return int(note.read_text()) // unit, json.loads((out / "run.json").read_text("utf-8"))
+    peak = measured(out.parent / f"{out.name}.peak", *scan_arguments(corpus, out, *options))
+    return peak >> 20, json.loads((out / "run.json").read_text("utf-8"))

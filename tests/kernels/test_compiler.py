@@ -13,6 +13,7 @@ import pytest
 
 from contam.kernels._jit import INTERPRETED, kernel
 from contam.kernels.warm_up import compile_once
+from tests.cli.processes import contam, python
 
 pytestmark = pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 
@@ -172,12 +173,7 @@ def test_a_process_that_can_keep_nothing_runs_the_workload_once(tmp_path):
 
 @pytest.mark.slow
 def test_warm_fails_where_nothing_can_be_kept():
-    asked = subprocess.run(
-        [sys.executable, "-m", "contam", "warm", "--json"],
-        env={**os.environ, "CONTAM_CACHE_DIR": os.devnull},
-        capture_output=True,
-        text=True,
-    )
+    asked = contam("warm", "--json", CONTAM_CACHE_DIR=os.devnull)
     assert (asked.returncode, json.loads(asked.stdout)) == (1, {"folder": None})
     assert "CONTAM_CACHE_DIR" in asked.stderr
 
@@ -209,12 +205,6 @@ def test_a_workload_that_fails_is_not_taken_for_done(tmp_path, monkeypatch):
 def test_a_kernel_that_counts_from_the_end_of_an_array_is_found_where_bounds_are_checked(tmp_path):
     call = "from contam.kernels.runs import is_before; import numpy as np;"
     call += "is_before(np.zeros((2, 4), np.int32), -1, 0)"
-    found = subprocess.run(
-        [sys.executable, "-c", call],
-        env={**os.environ, "CONTAM_CACHE_DIR": str(tmp_path), "NUMBA_BOUNDSCHECK": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    found = python("-c", call, CONTAM_CACHE_DIR=str(tmp_path), NUMBA_BOUNDSCHECK="1")
     assert found.returncode == 1
     assert "IndexError" in found.stderr

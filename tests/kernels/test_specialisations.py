@@ -1,12 +1,11 @@
 """Every kernel is compiled once: an input of another type would cost a minute in the middle of a run."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from contam.kernels._jit import INTERPRETED
+from tests.cli.processes import python
 
 SCAN = """
 import json, sys
@@ -59,12 +58,7 @@ ENTRIES = (
 
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 @pytest.mark.slow
-def test_writable_and_read_only_inputs_of_every_kind_need_one_specialisation(tmp_path, repository):
-    run = subprocess.run(
-        [sys.executable, "-c", SCAN, str(tmp_path), ",".join(ENTRIES)],
-        capture_output=True,
-        text=True,
-        cwd=repository,
-    )
+def test_writable_and_read_only_inputs_of_every_kind_need_one_specialisation(tmp_path):
+    run = python("-c", SCAN, tmp_path, ",".join(ENTRIES))
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout) == dict.fromkeys(ENTRIES, 1)

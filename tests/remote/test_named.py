@@ -1,9 +1,6 @@
 """Benchmarks by name are fetched from the Hub into the library's cache, and read there."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +17,7 @@ from contam.index.build import build
 from contam.index.recipe import load_recipe
 from contam.tables.schemas import rows
 from tests.catalogue_rows import N_ROWS, parts_of, rows_of
-from tests.cli.processes import contam_here
+from tests.cli.processes import contam_here, python
 from tests.corpus_files import WRITERS
 from tests.integration.inputs import FILLER, corpus_of
 from tests.remote.hub import COMMITS, HubHandler, put_data_set
@@ -255,13 +252,7 @@ def test_the_weekly_check_names_the_entries_that_broke(hub, tmp_path):
     put_data_set(hub, "ybisk/piqa", {"plain_text/validation/0000.parquet": data}, CONVERTED)
     chosen = ["gsm8k", "global_mmlu", "bfcl", "alpaca_eval", "piqa", "sciq"]
     script = Path(__file__).parents[2] / "benchmarks" / "check_names.py"
-    process = subprocess.run(
-        [sys.executable, script, *chosen],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1"},
-        check=False,
-    )
+    process = python(script, *chosen, HF_HOME=str(tmp_path / "hf"), HF_HUB_DISABLE_XET="1")
     assert process.returncode == 1, process.stderr
     lines = process.stdout.splitlines()
     broken = [line.split()[0] for line in lines[:-1] if not line.endswith("as the entry says")]

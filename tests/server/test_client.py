@@ -1,8 +1,6 @@
 """The client against a real service: verdicts, jobs and re-scorings are the library's."""
 
 import json
-import subprocess
-import sys
 
 import pyarrow as pa
 import pytest
@@ -135,9 +133,7 @@ def test_asking_loads_neither_numba_nor_arrow(service):
         "    assert [v.label for v in client.check([item])] == ['not_checkable']\n"
         "print(sorted({'numba', 'pyarrow', 'numpy', 'duckdb'} & set(sys.modules)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=processes.ROOT
-    )
+    done = processes.python("-c", script)
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 

@@ -4,8 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 
 import httpx
@@ -16,9 +14,9 @@ from contam.index.change import add
 from contam.kernels._jit import INTERPRETED
 from contam.memory import usable_bytes
 from contam.server.indexes import text_bytes
+from tests.cli.processes import contam, python
 from tests.detect.indexed.indexes import WORDS
-from tests.server.running import REPOSITORY, serving
-from tests.waiting import HANG_S
+from tests.server.running import serving
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing comes to listen there
 FIRST = "a lantern keeper counted forty two gulls above the breakwater before breakfast on sunday"
@@ -52,13 +50,7 @@ def label(client, text):
 
 
 def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "contam", "serve", "--port", "0", *arguments],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-    )
+    return contam("serve", "--port", "0", *arguments)
 
 
 @pytest.mark.slow
@@ -224,16 +216,9 @@ print(sorted(name for name, n in counts().items() if n != before[name]))
 
 @pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
-def test_opening_an_index_loads_every_kernel_that_a_check_needs(
-    small_index, bench_fixtures, repository
-):
+def test_opening_an_index_loads_every_kernel_that_a_check_needs(small_index, bench_fixtures):
     items = bench_fixtures / "items" / "brook_math.jsonl"
-    run = subprocess.run(
-        [sys.executable, "-c", ASK, str(small_index), str(items)],
-        capture_output=True,
-        text=True,
-        cwd=repository,
-    )
+    run = python("-c", ASK, small_index, items)
     assert run.returncode == 0, run.stderr
     assert run.stdout == "[]\n"
 

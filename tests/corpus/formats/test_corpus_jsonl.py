@@ -4,7 +4,6 @@ import bz2
 import gzip
 import json
 import lzma
-import subprocess
 import sys
 
 import pytest
@@ -13,6 +12,7 @@ import zstandard
 from contam.corpus import streams
 from contam.corpus.columns import select_columns
 from contam.errors import ShardError
+from tests.cli.processes import python
 from tests.corpus_files import find_shards
 
 RECORDS = [
@@ -199,12 +199,7 @@ sizes = [len(piece) for piece in pieces(sys.argv[1])]
 assert sum(sizes) > 400_000_000, sum(sizes)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "x")],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python("-c", script, tmp_path / "x")
     scale = 1 if sys.platform == "darwin" else 1024
     assert int(done.stdout) * scale < 150 << 20
 

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import process as pools
@@ -21,7 +19,7 @@ from contam.detect.parts import part_store, pieces, search
 from contam.detect.parts.part_store import Division, PartStore
 from contam.detect.scan import scan_share
 from contam.errors import ContamError, OutputError, UsageError
-from tests.cli.processes import ROOT, environment
+from tests.cli.processes import python
 from tests.kernels.support import few
 from tests.property.test_verdicts import worlds
 from tests.property.worlds import ALL_POLICIES, folder, write_items, write_shard
@@ -368,15 +366,7 @@ run(sys.argv[1:])
 def call(home, out, stop_with=0):
     given = ("--corpus", home / "corpus", "--benchmark", home / "bench.jsonl", "--out", home / out,
              "--parts", home / "parts", "--part-size", "1", "--workers", "1")  # fmt: skip
-    return subprocess.run(
-        [sys.executable, "-c", STOPPED, "scan", *map(str, given)],
-        capture_output=True,
-        text=True,
-        env=environment(STOP_WITH=str(stop_with)),
-        cwd=ROOT,
-        timeout=HANG_S,
-        check=False,
-    )
+    return python("-c", STOPPED, "scan", *given, STOP_WITH=str(stop_with))
 
 
 @pytest.mark.slow

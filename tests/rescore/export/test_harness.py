@@ -2,9 +2,6 @@
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -12,7 +9,7 @@ import contam
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
 from tests.cli import processes
-from tests.waiting import HANG_S
+from tests.cli.processes import python
 
 FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=20, least=1)
 TASK = """
@@ -70,16 +67,8 @@ def run(script, *arguments, home):
 def ended(script, *arguments, home):
     """A script in its own process, without a network and with its caches below `home`."""
     offline = dict.fromkeys(("HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
-    process = subprocess.run(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        cwd=home,
-        env={**os.environ, **offline, "HF_HOME": str(home / "hf"), "HOME": str(home)},
-        timeout=HANG_S,
-        check=False,
-    )
+    homes = {"HF_HOME": str(home / "hf"), "HOME": str(home)}
+    process = python("-c", script, *arguments, cwd=home, **offline, **homes)
     assert process.returncode == 0, process.stderr[-3000:]
     return process
 
