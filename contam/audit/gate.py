@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Name
 from annotated_types import Ge, Le
 from pydantic import Field, TypeAdapter, ValidationError
 
-from contam.audit.diff import compare_packs
 from contam.audit.facts import BenchmarkFacts
 from contam.audit.spec import TOGETHER, describe_mistake, first_wrong, read_toml, spec_error
-from contam.audit.verify import checked_facts
+from contam.audit.verify import checked_facts, compare_packs
 from contam.benchmark.items import ItemName
 from contam.detect.accepted import Accepted, find_accepted, read_accepted
 from contam.detect.labels import FLAGGED
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from contam.audit.diff import Difference
     from contam.audit.facts import Facts, PolicyFacts
+    from contam.audit.verify import Difference
     from contam.detect.accepted import Flag
 
     Row = Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Seal a pack by digests, verify that it and its evidence are as published, and approve it."""
+"""Seal a pack by digests, verify that it is as published, approve it, and compare two packs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import platform
 import re
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from contam.audit.facts import read_facts
 from contam.benchmark.items import ItemName
+from contam.detect.changes import Changes, Side, compare, differing
 from contam.detect.match.variants import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
@@ -26,11 +27,14 @@ from contam.tables import schemas
 from contam.text.tokenizer import tokenize_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from contam.audit.facts import Facts
+    from contam.detect.changes import FigureChange
     from contam.detect.report import Report
+
+    Row = Mapping[str, Any]
 
 
 _GIVE_AUDIT_FOLDER: Final = "give the folder that `contam audit run` wrote"
@@ -328,3 +332,82 @@ def read_approvals(folder: Path) -> dict[str, Approval]:
                 hint = "`contam audit approve` writes one; remove this"
                 raise OutputError("{} is not an approval", path, hint=hint) from error
     return found
+
+
+_SCORE: Final = ("benchmark", "model", "metric", "policy")
+_COVERAGE: Final = ("complete", "shards_read", "shards_expected", "rows", "n_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference(Changes):
+    """All that changed from one audit to another.
+
+    before, after  digests of the packs
+    """
+
+    before: str
+    after: str
+    status: tuple[str, str]
+    scores: tuple[FigureChange, ...]
+    ranks: tuple[FigureChange, ...]
+    corpora: tuple[FigureChange, ...]
+    studies: tuple[FigureChange, ...]
+
+
+def compare_packs(before: Path, after: Path) -> Difference:
+    """Set two packs side by side. Raises OutputError when one of them does not hold."""
+    (first, digest, one), (second, other_digest, other) = _read(before), _read(after)
+    found = compare(one, other)
+    return Difference(
+        **{field.name: getattr(found, field.name) for field in fields(found)},
+        before=digest,
+        after=other_digest,
+        status=(first.headline.status, second.headline.status),
+        scores=_figures(first.scores, second.scores, ("full", "clean")),
+        ranks=_figures(first.rankings, second.rankings, ("rank_full", "rank_clean")),
+        corpora=differing(_corpora(first), _corpora(second)),
+        studies=differing(_studies(first), _studies(second)),
+    )
+
+
+def _read(folder: Path) -> tuple[Facts, str, Side]:
+    facts, manifest = checked_facts(folder)
+    report = load_report(folder / facts.verdicts)
+    side = Side(report, facts.tool.get("normaliser"), facts.policies)
+    return facts, manifest["digest"], side
+
+
+def _figures(
+    first: Sequence[Row], second: Sequence[Row], names: Sequence[str]
+) -> tuple[FigureChange, ...]:
+    before, after = (
+        {
+            ", ".join(str(row[name]) for name in _SCORE): {name: row[name] for name in names}
+            for row in rows
+        }
+        for rows in (first, second)
+    )
+    return differing(before, after)
+
+
+def _corpora(facts: Facts) -> dict[str, Row]:
+    return {
+        corpus.name: {
+            "stage": corpus.stage,
+            "how": corpus.how,
+            "guarantee_tokens": corpus.guarantee_tokens,
+            **{name: corpus.coverage.get(name) for name in _COVERAGE},
+        }
+        for corpus in facts.corpora
+    }
+
+
+def _studies(facts: Facts) -> dict[str, Row]:
+    """What each study found, and what it does not estimate."""
+    return {
+        study["name"]: {
+            "found": study["finding"]["found"],
+            **{f"not estimated, {one['what']}": one["reason"] for one in study["refused"]},
+        }
+        for study in facts.studies
+    }

@@ -23,9 +23,7 @@ import typer
 from typer.core import TyperGroup
 
 from contam.cli.commands import (
-    annotate,
     audit,
-    clean,
     diff,
     index,
     items,
@@ -113,9 +111,9 @@ GROUPS: Final[dict[str, tuple[Callable[..., Any] | typer.Typer, ...]]] = {
         items.benchmarks, items.items, scan.scan, query.query, index.app, show.show, show.sql,
         diff.diff, items.policies, scan.warm,
     ),
-    "Take it out of a corpus": (clean.clean,),
+    "Take it out of a corpus": (scan.clean,),
     "Score models on clean items": (
-        logs.logs, rescore.rescore, annotate.export, annotate.annotate, study.app,
+        logs.logs, rescore.rescore, logs.export, logs.annotate, study.app,
     ),
     "Serve answers, and ask for them": (serve.serve, serve.keys, query.check),
     "Sign off a release": (audit.app, audit.review),

@@ -31,9 +31,8 @@ from contam.detect.show.side_by_side import (
     tokens_in_common,
 )
 from contam.facts import counted, size
-from contam.server.answers import StreamedAnswer, summary
 from contam.server.auth import Caller, Needs
-from contam.server.check import items_of, judge, known_policies, within
+from contam.server.check import StreamedAnswer, items_of, judge, known_policies, summary, within
 from contam.server.problems import CALLER, RequestError
 from contam.server.schemas import CheckRequest, Item, Options
 from contam.server.state import CurrentState, State, registry_of

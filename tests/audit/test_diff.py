@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from contam.audit.diff import compare_packs
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
+from contam.audit.verify import compare_packs
 from contam.cli.main import main
 from contam.errors import OutputError
 from tests.audit.conftest import relabel, reseal, write_spec

@@ -5,10 +5,9 @@ import shutil
 
 import pytest
 
-from contam.audit.diff import compare_packs
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
-from contam.audit.verify import verify_pack
+from contam.audit.verify import compare_packs, verify_pack
 from contam.cli.main import main
 from contam.errors import ConfigError, LogError
 from tests.audit.conftest import reseal

@@ -12,9 +12,8 @@ from contam.cli.main import main
 from contam.client import Client
 from contam.config import Settings
 from contam.errors import IndexMismatchError, UsageError
-from contam.server.answers import answer_of
 from contam.server.app import create_app
-from contam.server.check import Admission, LateError, items_of
+from contam.server.check import Admission, LateError, answer_of, items_of
 from contam.server.indexes import IndexRegistry
 from contam.server.problems import RequestError
 from contam.server.schemas import CheckAnswer, CheckRequest

@@ -67,7 +67,7 @@ def diff(
         )
     found: Changes
     if n_packs:
-        from contam.audit.diff import compare_packs
+        from contam.audit.verify import compare_packs
 
         found = compare_packs(before, after)
     else:

@@ -25,7 +25,7 @@ import contam
 from contam.errors import ConfigError, ContamError, UsageError
 from contam.files.addresses import is_address
 from contam.files.stores import real
-from contam.server.answers import summary
+from contam.server.check import summary
 from contam.server.indexes import block_folder, named_folders
 from contam.server.jobs.store import MOST_ATTEMPTS, JobStore, StoreError
 from contam.server.jobs.task import DONE, FAILED, INPUT, RESULT
