@@ -467,24 +467,15 @@ def note_sources(folder: Path, corpora: Iterable[CorpusSpec]) -> None:
     """Note beside a folder where its shards and tokenizers are, for `contam.detect.show.reread`."""
     found = {}
     for corpus in corpora:
-        found[corpus.name] = sorted(_folders(corpus) - {""})
-        records = [one for name in corpus.index for one in Index.open(name).records]
-        for told in (corpus.columns or {}, *((one and one.columns) or {} for one in records)):
+        indexed = (one for name in corpus.index for one in Index.open(name).records)
+        records = [one for one in indexed if one is not None]
+        shards = records if corpus.index else survey(list(corpus.paths))[0]
+        found[corpus.name] = sorted({folder_of(one.uri, one.name) for one in shards} - {""})
+        for told in (corpus.columns or {}, *(one.columns or {} for one in records)):
             if "tokenizer" in told:
                 found[told["tokenizer_sha256"]] = [told["tokenizer"]]
     data = json.dumps(found, indent=1).encode("ascii") + b"\n"
     write_file(sources_file(folder), data, overwrite=True)
-
-
-def _folders(corpus: CorpusSpec) -> set[str]:
-    if not corpus.index:
-        return {folder_of(shard.uri, shard.name) for shard in survey(list(corpus.paths))[0]}
-    return {
-        folder_of(record.uri, record.name)
-        for name in corpus.index
-        for record in Index.open(name).records
-        if record is not None
-    }
 
 
 def _roots(spec: AuditSpec) -> Iterator[tuple[str, str]]:

@@ -231,34 +231,23 @@ def skipped_files(inputs: Mapping[str, Any]) -> list[Mapping[str, str]]:
     return sorted(files, key=lambda file: file["reason"] in _NO_TEXTS)
 
 
-def _skipped_lines(inputs: Mapping[str, Any]) -> Iterable[str]:
-    """What of the benchmarks was not taken, a line for each, and which files were skipped."""
+def benchmark_lines(inputs: Mapping[str, Any]) -> Iterable[str]:
+    """What of the benchmarks was not taken, and how they were read where that needs saying."""
+    from contam.benchmark.reading import readings
+
     for name, rows in skipped_rows(inputs).items():
         n_skipped, n_rows, reasons = rows["n_skipped"], rows["n_rows"], rows["reasons"]
         why = ", ".join(
             reason if len(reasons) == 1 else f"{n:,} {reason}" for reason, n in reasons.items()
         )
         yield plain(f"{name}: {n_skipped:,} of {counted(n_rows, 'row')} skipped ({why})")
-    files = skipped_files(inputs)
-    if files:
+    if files := skipped_files(inputs):
         named = [f"{PurePath(file['path']).name} ({file['reason']})" for file in files]
         more = len(files) - _NAMED_SKIPPED
         yield plain(
             f"skipped {counted(len(files), 'file')}: {', '.join(named[:_NAMED_SKIPPED])}"
             + (f" and {more:,} more, see run.json" if more > 0 else "")
         )
-
-
-def benchmark_lines(inputs: Mapping[str, Any]) -> Iterable[str]:
-    """What of the benchmarks was not taken, and how they were read where that needs saying."""
-    yield from _skipped_lines(inputs)
-    yield from _reading_lines(inputs)
-
-
-def _reading_lines(inputs: Mapping[str, Any]) -> Iterable[str]:
-    """How benchmarks were read, a line for each where that is not plain, or not all was read."""
-    from contam.benchmark.reading import readings
-
     for name, read in readings(inputs.get("benchmarks", ())).items():
         said = [f"by the catalogue's entry {few(read.entries)}"] if read.entries else []
         if not read.is_usual:
