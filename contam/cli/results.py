@@ -6,9 +6,8 @@ import os
 import re
 import shlex
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import typer
 
@@ -200,19 +199,13 @@ _SHARD: Final = re.compile(r"(auto(?=$|/)|\d+(?=/))(?:/(\d+))?")
 _NAMED: Final = 20
 
 
-class Engine(StrEnum):
-    """What runs the workers, where it is not this process."""
-
-    RAY = "ray"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DivisionOptions:
     """How a search is divided into parts, and who works on them."""
 
     parts: str | None = PARTS
     shard: str | None = SHARD
-    engine: Engine | None = typer.Option(
+    engine: Literal["ray"] | None = typer.Option(
         None, "--engine", help="Who does the work: ray, a cluster. [default: this machine]"
     )
     address: str | None = option(
@@ -222,7 +215,7 @@ class DivisionOptions:
     def division(self, corpus: Iterable[str], workers: int | None, **more: Any) -> Division:  # noqa: ANN401 - fields of it
         """The same as the library's calls take it. Raises UsageError for what does not fit."""
         if self.engine is not None:
-            require(self.engine.value)
+            require(self.engine)
         elif self.address is not None:
             raise UsageError("--address needs --engine", hint="give --engine ray")
         if self.shard is not None and self.parts is None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from dataclasses import asdict, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import typer
 
@@ -276,18 +275,11 @@ def today() -> dt.date:
     return dt.datetime.now(dt.UTC).date()
 
 
-class ExportFormat(StrEnum):
-    """Who is to read it."""
-
-    CONDA = "conda"
-    MODEL_CARD = "model-card"
-
-
 @app.command(short_help="Export the result for others.")
 def export(
     folder: Path = argument("DIR", "The pack."),
     *,
-    fmt: ExportFormat = typer.Option(
+    fmt: Literal["conda", "model-card"] = typer.Option(
         ..., "--format", help="Rows for the CONDA database, or Markdown."
     ),
     out: Path | None = option("FILE", "Output file. [default: standard output]"),
@@ -307,7 +299,7 @@ def export(
     """
     from contam.audit.report.render import conda, model_card
 
-    if fmt == ExportFormat.CONDA:
+    if fmt == "conda":
         text = conda(folder, policy, reference or "")
     else:
         text = model_card(folder, policy, model or ())

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import typer
 
@@ -142,15 +141,6 @@ def warm(
 _NOTES_SHOWN: Final = 20
 
 
-class Action(StrEnum):
-    """What is done with a document that holds an item."""
-
-    DROP = "drop"
-    MASK = "mask"
-    CUT = "cut"
-    LIST = "list"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceOptions:
     """Whose documents go."""
@@ -200,8 +190,8 @@ def clean(
     out: str = options.OUT_FOLDER,
     items: options.ItemOptions,
     columns: options.ColumnOptions,
-    action: Action = typer.Option(
-        Action.DROP,
+    action: Literal["drop", "mask", "cut", "list"] = typer.Option(
+        "drop",
         help="Drop the document, mask the matched stretch, cut it out, or only list it.",
     ),
     choice: ChoiceOptions,
@@ -246,7 +236,7 @@ def clean(
     from contam.cleaning.run import Cleaned
 
     chosen = CleanOptions(
-        action=action.value,
+        action=action,
         labels=tuple(options.split_names(choice.labels or ["contaminated", "suspect"])),
         exposures=tuple(options.split_names(choice.exposure or ())),
         sources=tuple(options.split_names(choice.source or ())),
