@@ -323,7 +323,9 @@ def review(
     *,
     labels: Path | None = option("FILE", "File for the answers; items in it are not shown again."),
     accept: Path | None = option("FILE", "Instead of labels: CSV file of the flags you accept."),
-    until: str | None = option("DATE", "--accept: the last day on which they are accepted."),
+    until: dt.datetime | None = option(
+        "DATE", "--accept: the last day on which they are accepted.", formats=["%Y-%m-%d"]
+    ),
     item: list[str] | None = option("ID", "--accept: show this flagged item. [default: all]"),
     reader: str = option("NAME", "Name of the reader.", ...),
     policy: str | None = option("NAME", "Policy whose flags are reviewed. [default: the first]"),
@@ -354,7 +356,7 @@ def review(
     if accept:
         if until is None:
             raise UsageError("--accept needs --until", hint="--until 2027-12-31")
-        n, n_left = _accept(folder, accept, reader, _day(until), (policy, item or ()))
+        n, n_left = _accept(folder, accept, reader, until.date(), (policy, item or ()))
         said = "accepted in"
     elif until or item:
         raise UsageError("--until and --item go with --accept")
@@ -415,13 +417,6 @@ def _accept(
             add_accepted(path, session.rows(item, reason, reader, until))
             n += 1
     return n, 0
-
-
-def _day(text: str) -> dt.date:
-    try:
-        return dt.date.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(f"{text!r} is not a date", hint="write it as 2026-12-31") from error
 
 
 def _answer(question: str, known: Collection[str]) -> tuple[str, str]:
