@@ -64,6 +64,14 @@ def usable_cores() -> int:
     return os.cpu_count() or 1  # macOS has no affinity
 
 
+def bound(what: int, most: int) -> None:
+    """Let this process have no more of a resource than so much, where the system takes that."""
+    with contextlib.suppress(OSError, ValueError):
+        _, hard = resource.getrlimit(what)
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(what, (least, hard))
+
+
 def tune_command() -> None:
     """Take memory as one run of a command should; what the environment says comes first.
 

@@ -18,7 +18,7 @@ from pydantic.json_schema import models_json_schema
 import contam
 from contam.errors import ConfigError, ContamError, InternalError
 from contam.index.manifest import MANIFEST, read_manifest
-from contam.memory import tune_service
+from contam.memory import bound, tune_service
 from contam.server import check, page
 from contam.server.auth import Entrance, Keyring
 from contam.server.check import Admission
@@ -125,10 +125,7 @@ _NO_DUMP: Final = 1
 def keep_private() -> None:
     """Files are made for their owner alone, and a crash leaves no dump of the memory."""
     os.umask(_OWNER_ALONE)
-    with contextlib.suppress(OSError, ValueError):
-        _, hard = resource.getrlimit(resource.RLIMIT_CORE)
-        least = _NO_DUMP if hard == resource.RLIM_INFINITY else min(_NO_DUMP, hard)
-        resource.setrlimit(resource.RLIMIT_CORE, (least, hard))
+    bound(resource.RLIMIT_CORE, _NO_DUMP)
 
 
 def create_app(settings: Settings) -> FastAPI:

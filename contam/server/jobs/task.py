@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import ContamError, UsageError
 from contam.extras import claim_process
+from contam.memory import bound
 from contam.server.problems import tell
 
 if TYPE_CHECKING:
@@ -204,16 +206,11 @@ def _end_with_the_service() -> None:
 
 def _lower_priority(memory_bytes: int) -> None:
     """Requests come first, and this process is the first to go when memory runs out."""
-    import resource
-
     with contextlib.suppress(OSError):
         os.nice(_NICE)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
-    with contextlib.suppress(OSError, ValueError):
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        most = memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    bound(resource.RLIMIT_DATA, memory_bytes)
 
 
 def _where(error: Exception) -> str:
