@@ -77,6 +77,23 @@ class Key:
     created: float
     revoked: float | None
 
+    def to_dict(self) -> dict[str, Any]:
+        """What may be shown of it, ready for JSON."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "scopes": sorted(self.scopes),
+            "created": date_of(self.created),
+            "revoked": date_of(self.revoked),
+        }
+
+
+def date_of(seconds: float | None) -> str | None:
+    """Seconds since 1970 as a date, UTC."""
+    if seconds is None:
+        return None
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
 
 _KEYS: Final = TypeAdapter(list[Key])
 

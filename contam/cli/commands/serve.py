@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import Field, fields
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
 
 import typer
@@ -17,7 +16,7 @@ from contam.config import PREFIX, Names, Settings, read_settings, secret
 from contam.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from contam.server.auth import Key, KeyStore
+    from contam.server.auth import KeyStore
 
 _NO_FLAG: Final = "admin_key"
 _METAVARS: Final = {Names: "NAME...", int: "N", float: "SECONDS"}
@@ -148,7 +147,7 @@ def add(
     scopes = [word for given in scope or ["check"] for word in given.split(",")]
     key, secret = _store(data).add(name, scopes)
     if as_json:
-        render.emit_json({**_tree(key), "key": secret})
+        render.emit_json({**key.to_dict(), "key": secret})
     else:
         talk(f"key {key.id} for {visible(name)}, shown this once:")
         emit(secret + "\n")
@@ -168,11 +167,11 @@ def list_keys(
     """
     known = list(_store(data).all().values())
     if as_json:
-        render.emit_json([_tree(key) for key in known])
+        render.emit_json([key.to_dict() for key in known])
         return
     table = render.new_table("id", "name", "scopes", "made", "revoked")
     for key in known:
-        row = _tree(key)
+        row = key.to_dict()
         times = [row[field] or "-" for field in ("created", "revoked")]
         table.add_row(key.id, visible(key.name), ", ".join(row["scopes"]), *times)
     render.emit_renderable(table)
@@ -194,7 +193,7 @@ def revoke(
     store = _store(data)
     revoked = [store.revoke(key_id) for key_id in ids]
     if as_json:
-        render.emit_json([_tree(key) for key in revoked])
+        render.emit_json([key.to_dict() for key in revoked])
     else:
         for key in revoked:
             talk(f"revoked {key.id} ({visible(key.name)})")
@@ -204,19 +203,3 @@ def _store(data: str | None) -> KeyStore:
     from contam.server.auth import KeyStore
 
     return KeyStore(data or str(read_settings().get("data", Settings().data)))
-
-
-def _tree(key: Key) -> dict[str, Any]:
-    return {
-        "id": key.id,
-        "name": key.name,
-        "scopes": sorted(key.scopes),
-        "created": _time(key.created),
-        "revoked": _time(key.revoked),
-    }
-
-
-def _time(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -17,7 +17,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +24,7 @@ import contam
 from contam.errors import ConfigError, ContamError, UsageError
 from contam.files.addresses import is_address
 from contam.files.stores import real
+from contam.server.auth import date_of
 from contam.server.check import summary
 from contam.server.indexes import block_folder, named_folders
 from contam.server.jobs.store import MOST_ATTEMPTS, JobStore, StoreError
@@ -171,8 +171,8 @@ class Jobs:
         expires = None if job.finished is None else job.finished + self.settings.retention_s
         return {
             "id": job.id, "kind": job.kind, "state": job.state, "ended": job.ended,
-            "created": _date_of(job.created), "started": _date_of(job.started),
-            "finished": _date_of(job.finished), "expires": _date_of(expires),
+            "created": date_of(job.created), "started": date_of(job.started),
+            "finished": date_of(job.finished), "expires": date_of(expires),
             "attempts": job.attempts, **job.about,
             "progress": None if process is None else process.progress,
             "coverage": result.get("coverage"), "counts": result.get("counts"),
@@ -388,10 +388,3 @@ def _read_summary(path: Path) -> dict[str, Any]:
         "coverage": summary(coverage) if "shards_failed" in coverage else coverage,
         "counts": run.get("counts"),
     }
-
-
-def _date_of(seconds: float | None) -> str | None:
-    """Seconds since 1970 as a date, UTC."""
-    if seconds is None:
-        return None
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
