@@ -44,14 +44,12 @@ from contam.tables import schemas
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
-    from typing import Any
 
     from contam.config import Settings
     from contam.detect.policies.policy_spec import PolicySpec
     from contam.detect.result import ScanResult
     from contam.server.indexes import IndexSnapshot
     from contam.server.schemas import Options
-    from contam.server.state import State
 
 
 Row = dict[str, Any]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -40,11 +41,7 @@ from contam.server.state import CurrentState, State, registry_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from starlette.requests import Request
-    from starlette.responses import Response
-
     from contam.benchmark.items import BenchItem
-    from contam.server.schemas import CheckRequest
 
     Row = dict[str, Any]
 
@@ -121,6 +118,7 @@ CONTEXT: Final = 200
 
 _ITEM_CONTEXT: Final = 600
 _MOST_DOCUMENTS: Final = 10
+_ABOUT: Final = ("document_id", "shard", "row", "url", "date", "source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,32 +147,14 @@ def compare_item(item: BenchItem, evidence: Sequence[Row], unit: str) -> ItemCom
     places: dict[tuple[str, int], list[Row]] = {}
     for row in evidence:
         places.setdefault((row["shard"], row["row"]), []).append(row)
-    shown = list(places.values())[:_MOST_DOCUMENTS]
-    return ItemComparison(
-        documents=tuple(_document(item, rows, unit) for rows in shown),
-        n_more=len(places) - len(shown),
-    )
-
-
-def _document(item: BenchItem, rows: list[Row], unit: str) -> DocumentMatch:
-    first = rows[0]
-    parts = {
-        name: list(found)
-        for name, found in groupby(
-            sorted(rows, key=lambda row: PARTS.index(row["part"])), key=lambda row: row["part"]
-        )
-    }
-    return DocumentMatch(
-        document_id=first["document_id"],
-        shard=first["shard"],
-        row=first["row"],
-        url=first["url"],
-        date=first["date"],
-        source=first["source"],
-        column=None,
-        problem=None,
-        parts=tuple(_part(item, name, found, unit) for name, found in parts.items()),
-    )
+    documents = []
+    for rows in list(places.values())[:_MOST_DOCUMENTS]:
+        in_order = sorted(rows, key=lambda row: PARTS.index(row["part"]))
+        parts = groupby(in_order, key=itemgetter("part"))
+        about = {name: rows[0][name] for name in _ABOUT}
+        matches = tuple(_part(item, name, list(found), unit) for name, found in parts)
+        documents.append(DocumentMatch(**about, column=None, problem=None, parts=matches))
+    return ItemComparison(documents=tuple(documents), n_more=len(places) - len(documents))
 
 
 def _part(item: BenchItem, name: str, rows: list[Row], unit: str) -> CheckedPart:
