@@ -17,6 +17,7 @@ from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
 from contam.server.jobs.store import JobStore, StoreError
 from contam.server.problems import RequestError
+from tests.matrix import sampled
 from tests.server.jobs.jobbing import (
     PARQUET,
     ended,
@@ -145,6 +146,7 @@ def test_parquet_items_give_the_same_verdicts(client, item_file, asked_alone, tm
         assert (folder / name).read_bytes() == (asked_alone / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_line_that_holds_a_list_of_items_is_no_item(client):
     row = {"question": "zanzibar?", "data": [{"question": "Who counts the lamps along the quay?"}]}
     failed = ended(
@@ -161,7 +163,7 @@ def test_items_without_a_question_fail_and_no_name_of_theirs_is_told(client):
     assert "zanzibar" not in json.dumps(failed)
 
 
-@pytest.mark.parametrize("end", [b'"\n', b'", "question": "zanzibar"}\n'])
+@pytest.mark.parametrize("end", sampled(2, [b'"\n', b'", "question": "zanzibar"}\n']))
 def test_a_job_that_cannot_be_done_says_why_and_quotes_nothing(client, end):
     rows = b'{"id": "a", "question": "zanzibar?"}\n{"id": "b", "question": "zanzibar!' + end
     job = submitted(client, {"kind": "check"}, items=("x.jsonl", rows))
@@ -222,7 +224,7 @@ def test_a_rescoring_that_fails_says_why(client, done):
     assert "logs/folder/brook_math.csv" in failed["error"]["message"]
 
 
-@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("skip", sampled(2, [False, True]))
 def test_a_damaged_log_stops_a_rescoring_or_is_named_as_left_out(client, done, log_file, skip):
     cut = b'{"status": "success", "eval": {'
     asked = {"job": done["id"], "options": {**QUICK, "skip_damaged": skip}}
