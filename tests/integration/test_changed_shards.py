@@ -31,6 +31,7 @@ from contam.detect import scan as scan_module
 from contam.detect.indexed import search
 from contam.detect.match import matching
 from contam.detect.query import query
+from contam.detect.report import load_report
 from contam.detect.scan import scan
 from contam.index import build as build_module
 from contam.index.change import add
@@ -328,12 +329,16 @@ def test_a_shard_that_changes_while_it_is_indexed_is_not_indexed(
 
 
 @pytest.mark.parametrize("change", sampled(3, CHANGES))
-def test_a_shard_that_changes_during_an_audit_was_not_read(world, change, monkeypatch):
+def test_a_shard_that_changes_during_an_audit_was_not_read(world, change, monkeypatch, tmp_path):
     before_call(monkeypatch, checks, "scan_opened", lambda: change(world.path))
     corpus = CorpusSpec(name="corpus", paths=(str(world.path.parent),))
     items = read_benchmarks([world.items])
-    result = checks.check(AuditSpec(), corpus, items, workers=1, division=None, progress=None)
-    assert_not_read(result, world)
+    cache = checks.StageCache(tmp_path / "pack", lambda _: None)
+    checks.Checker(cache, workers=1).check("checks/corpus", "key", AuditSpec(), corpus, items)
+    result = load_report(cache.folder / "checks/corpus")
+    coverage = result.run["coverage"]
+    assert [one["shard"] for one in coverage["shards_failed"]] == [world.path.name]
+    assert "clean" not in labels(result).values()
 
 
 @pytest.mark.usefixtures("small_units")
