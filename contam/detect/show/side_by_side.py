@@ -102,15 +102,33 @@ def view_items(
         name: _RowsByItem(getattr(report, name), keys) for name in ("verdicts", "items", "evidence")
     }
     for start in range(0, len(keys), _CHUNK_ITEMS):
-        yield from _view_chunk(
-            tables,
-            library,
-            units,
-            keys[start : start + _CHUNK_ITEMS],
-            policy,
-            max_documents,
-            sources,
-        )
+        some = keys[start : start + _CHUNK_ITEMS]
+        verdicts, items = tables["verdicts"].of(some), tables["items"].of(some)
+        evidence = {
+            key: _by_document(
+                row
+                for row in rows
+                if not sources or source_of(row["source"], row["url"]) in sources
+            )
+            for key, rows in tables["evidence"].of(some).items()
+        }
+        shown = {key: list(documents)[:max_documents] for key, documents in evidence.items()}
+        library.fetch(place for places in shown.values() for place in places)
+        for key in some:
+            own = _Own.of(items[key], units)
+            yield ItemView(
+                key=key,
+                verdicts=tuple(
+                    verdict
+                    for verdict in (Verdict(**row) for row in verdicts[key])
+                    if policy in {None, verdict.policy}
+                ),
+                texts=own.texts,
+                documents=tuple(
+                    _document(evidence[key][place], own, library, place) for place in shown[key]
+                ),
+                n_more_documents=len(evidence[key]) - len(shown[key]),
+            )
 
 
 class _RowsByItem:
@@ -131,41 +149,6 @@ class _RowsByItem:
         places = [self._places[key] for key in keys]
         rows = iter(schemas.rows(schemas.take(self._table, [at for own in places for at in own])))
         return {key: [next(rows) for _ in own] for key, own in zip(keys, places, strict=True)}
-
-
-def _view_chunk(
-    tables: dict[str, _RowsByItem],
-    library: Library,
-    units: Sequence[str],
-    keys: Sequence[ItemName],
-    policy: str | None,
-    max_documents: int,
-    sources: Sequence[str],
-) -> Iterator[ItemView]:
-    verdicts, items = tables["verdicts"].of(keys), tables["items"].of(keys)
-    evidence = {
-        key: _by_document(
-            row for row in rows if not sources or source_of(row["source"], row["url"]) in sources
-        )
-        for key, rows in tables["evidence"].of(keys).items()
-    }
-    shown = {key: list(documents)[:max_documents] for key, documents in evidence.items()}
-    library.fetch(place for places in shown.values() for place in places)
-    for key in keys:
-        own = _Own.of(items[key], units)
-        yield ItemView(
-            key=key,
-            verdicts=tuple(
-                verdict
-                for verdict in (Verdict(**row) for row in verdicts[key])
-                if policy in {None, verdict.policy}
-            ),
-            texts=own.texts,
-            documents=tuple(
-                _document(evidence[key][place], own, library, place) for place in shown[key]
-            ),
-            n_more_documents=len(evidence[key]) - len(shown[key]),
-        )
 
 
 @dataclass(frozen=True, slots=True)
