@@ -145,10 +145,9 @@ def _doc_ids(log: Log) -> list[int]:
     if all(column.reported is None for column in log.columns):
         hint = "copy the results file of the same time beside it"
         raise log.fault("no results file says which task this is", hint=hint)
-    places = [item.position for item in log.items]
-    known = [place for place in places if place is not None]
-    if len(known) < len(places):
+    if not all(item.item_id.isdecimal() for item in log.items):
         raise log.fault("doc_ids are not numbers", hint="run the task anew")
+    known = [int(item.item_id) for item in log.items]
     falls = [at for at, (before, after) in enumerate(pairwise(known), 1) if after < before]
     if falls and not _by_ranks(known, falls):
         hint = (
@@ -221,18 +220,16 @@ def clean_results(judged: Sequence[LabelledLog], about: Row) -> Row:
         "results": results,
         "groups": groups,
         "group_subtasks": document.inside("group_subtasks"),
-        **{name: _known(document, name, results) for name in _BY_TASK},
+        **{
+            name: {task: own for task, own in document.inside(name).items() if task in results}
+            for name in _BY_TASK
+        },
         "n-samples": samples,
         "items": items,
         "full": full,
         "not_clean": labels,
         "notes": [*notes, *reasons],
     }
-
-
-def _known(document: Record, name: str, tasks: Row) -> Row:
-    """What a results file says of these tasks and groups under a name."""
-    return {task: value for task, value in document.inside(name).items() if task in tasks}
 
 
 def _clean_scores(log: LabelledLog, mask: Bools) -> Row:

@@ -218,8 +218,7 @@ def _log(file: LogFile, header: Record, samples: list[Record], reductions: list[
         name = str(sample.get("id"))
         file.put_once(seen, f"{name}, epoch {sample.get('epoch')}", sample, "sample")
         by_item.setdefault(name, []).append(sample)
-    shuffled = spec.inside("dataset").get("shuffled") is not False
-    items = tuple(_item(epochs[0], shuffled=shuffled) for epochs in by_item.values())
+    items = tuple(_item(epochs[0]) for epochs in by_item.values())
     n_errors = sum(any(sample.get("error") for sample in epochs) for epochs in by_item.values())
     notes = []
     if n_errors:
@@ -252,15 +251,11 @@ def _benchmark(spec: Record) -> str:
     return f"{task}:{arguments}" if arguments else task
 
 
-def _item(sample: Record, *, shuffled: bool) -> LoggedItem:
+def _item(sample: Record) -> LoggedItem:
     question, prompt = _question(sample)
     choices = [str(choice) for choice in sample.array("choices")]
-    number = sample.get("id")
-    known = isinstance(number, int) and not isinstance(number, bool) and not shuffled
     return LoggedItem(
-        item_id=str(number),
-        # Ids that Inspect gives itself count from 1.
-        position=number - 1 if known and isinstance(number, int) else None,
+        item_id=str(sample.get("id")),
         question=question,
         choices=real_choices(choices),
         answer=_answer(sample, choices),

@@ -13,7 +13,6 @@ from contam.rescore.logs.log_files import (
     Texts,
     document,
     fields,
-    place_in,
     real_choices,
     text_or_none,
 )
@@ -110,7 +109,6 @@ def _item(cell: object, place: int) -> LoggedItem:
     name = str(doc.get("id")) if doc.get("id") is not None else str(place)
     return LoggedItem(
         item_id=name,
-        position=place_in(name),
         question=texts.question,
         passage=texts.passage,
         choices=texts.choices or real,

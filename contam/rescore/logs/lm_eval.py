@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +24,6 @@ from contam.rescore.logs.log_files import (
     field_of_template,
     first_line,
     number_or_none,
-    place_in,
     records,
     text_or_none,
 )
@@ -95,14 +94,6 @@ def _samples_of(results: Path) -> list[Path]:
     )
 
 
-@dataclass(slots=True)
-class _Rows:
-    """Rows by filter and document, in the order met."""
-
-    docs: dict[str, Record] = field(default_factory=dict)
-    filters: dict[str, dict[str, Record]] = field(default_factory=dict)
-
-
 def read(file: LogFile) -> list[Log]:
     """Read one sample file and the results file beside it, or a results file with samples."""
     if file.form == "object":
@@ -130,17 +121,26 @@ _UNCHECKED: Final = "no results file of the same time beside it: nothing to chec
 def _read(file: LogFile, task: str, results: Record, lines: list[tuple[int, Record]]) -> Log:
     """One task of a run."""
     own, config = results.inside("results", task), results.inside("configs", task)
-    rows = _by_filter(file, own, lines)
+    docs, filters = _by_filter(file, own, lines)
     reader = PartsReader(
         field_of_template(config.get("doc_to_decontamination_query")),
-        rows=(row.inside("doc") for row in rows.docs.values()),
+        rows=(row.inside("doc") for row in docs.values()),
     )
-    items = tuple(_item(doc, row, reader) for doc, row in rows.docs.items())
-    if lost := sorted(set(_filters(own)) - set(rows.filters)):
+    items = tuple(_item(doc, row, reader) for doc, row in docs.items())
+    if lost := sorted(set(_filters(own)) - set(filters)):
         raise file.fault("its results file reports filter {}, of which it has no row", lost[0])
     n_effective = results.inside("n-samples", task).get("effective")
     file.check_count(len(items), "documents", own.get("sample_len", n_effective))
     better = results.inside("higher_is_better", task)
+    # The first entry of a metric counts.
+    entries = reversed(config.records("metric_list"))
+    aggregations = {entry.text("metric"): entry.text("aggregation") for entry in entries}
+    columns = [
+        _column(metric, f"{metric},{name}", rows, own, better, aggregations.get(metric))
+        for name, by_doc in filters.items()
+        for rows in [[by_doc.get(doc, Record()) for doc in docs]]
+        for metric in dict.fromkeys(metric for row in by_doc.values() for metric in _metrics(row))
+    ]
     shots = results.inside("n-shot").get(task)
     version = config.inside("metadata").get("version")
     return Log(
@@ -150,7 +150,7 @@ def _read(file: LogFile, task: str, results: Record, lines: list[tuple[int, Reco
         benchmark=task,
         split=config.text("test_split") or config.text("validation_split"),
         items=items,
-        columns=tuple(_columns(rows, _Task(own, config, better))),
+        columns=tuple(columns),
         group=_parent(results, task),
         claims=tuple(_claims(results, task)),
         # A model's own chat template is not a set-up.
@@ -200,7 +200,6 @@ def _item(doc: str, row: Record, reader: PartsReader) -> LoggedItem:
         prompt = Record.of(first).get("arg_0") or next(iter(as_list(first)), None)
     return LoggedItem(
         item_id=doc,
-        position=place_in(doc),
         prompt=text_or_none(prompt),
         doc_hash=row.text("doc_hash"),
         **texts._asdict(),
@@ -213,9 +212,15 @@ def _filters(own: Record) -> list[str]:
     return list(dict.fromkeys(key.partition(",")[2] for key in keys))
 
 
-def _by_filter(file: LogFile, own: Record, lines: list[tuple[int, Record]]) -> _Rows:
-    """Sort rows by filter; rows of before 0.4.7 do not name theirs, but come in its order."""
-    rows = _Rows()
+def _by_filter(
+    file: LogFile, own: Record, lines: list[tuple[int, Record]]
+) -> tuple[dict[str, Record], dict[str, dict[str, Record]]]:
+    """The first row of each document, and the rows by filter and document, in the order met.
+
+    Rows of before 0.4.7 do not name their filter, but come in its order.
+    """
+    docs: dict[str, Record] = {}
+    filters: dict[str, dict[str, Record]] = {}
     reported = _filters(own)
     seen: dict[str, int] = {}
     for line, row in lines:
@@ -226,33 +231,10 @@ def _by_filter(file: LogFile, own: Record, lines: list[tuple[int, Record]]) -> _
         name = row.get("filter")
         if name is None:
             name = reported[turn] if turn < len(reported) else "none"
-        file.put_once(rows.filters.setdefault(str(name), {}), doc, row, "document", line=line)
-        if rows.docs.setdefault(doc, row).get("doc_hash") != row.get("doc_hash"):
+        file.put_once(filters.setdefault(str(name), {}), doc, row, "document", line=line)
+        if docs.setdefault(doc, row).get("doc_hash") != row.get("doc_hash"):
             raise file.fault("document {} has another text than before", doc, line=line)
-    return rows
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """What the results file says about one task: numbers, configuration, which way is better."""
-
-    own: Record
-    config: Record
-    better: Record
-
-    def aggregation(self, metric: str) -> str | None:
-        """Name of the metric's aggregation, None where the file does not say."""
-        for entry in self.config.records("metric_list"):
-            if entry.get("metric") == metric:
-                return entry.text("aggregation")
-        return None
-
-
-def _columns(rows: _Rows, task: _Task) -> Iterator[ScoreColumn]:
-    for name, by_doc in rows.filters.items():
-        metrics = dict.fromkeys(metric for row in by_doc.values() for metric in _metrics(row))
-        for metric in metrics:
-            yield _column(metric, name, [by_doc.get(doc, Record()) for doc in rows.docs], task)
+    return docs, filters
 
 
 def _metrics(row: Record) -> list[str]:
@@ -261,17 +243,22 @@ def _metrics(row: Record) -> list[str]:
     return listed if isinstance(listed, list) else [key for key in row if key not in _FIXED]
 
 
-def _column(metric: str, name: str, rows: list[Record], task: _Task) -> ScoreColumn:
-    """One metric under one filter, of a row for each document; {} for one without."""
-    title = f"{metric},{name}"
+def _column(
+    metric: str, title: str, rows: list[Record], own: Record, better: Record,
+    aggregation: str | None,
+) -> ScoreColumn:  # fmt: skip
+    """One metric under one filter, of a row for each document; {} for one without.
+
+    own, better  what the task reports, and which way its metrics count;  aggregation  of the
+    metric, None where the results file does not say
+    """
     if metric == "bypass":
         return no_column(title, len(rows), "the run only predicted and scored nothing")
     values = [row.get(metric) for row in rows]
-    reported = task.own.number(title)
+    reported = own.number(title)
     if reported is not None and math.isnan(reported):
         return no_column(title, len(rows), "the tool's own number is NaN, as a row of it is")
-    aggregation = task.aggregation(metric)
-    higher = task.better.truth(metric)
+    higher = better.truth(metric)
     # Tasks written in Python do not name aggregations; then plain numbers are averaged, and the
     # check against the reported number shows whether that is what the task does.
     plain = aggregation is None and metric not in _OF_NUMBERS and are_numbers(values)

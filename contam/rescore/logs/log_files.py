@@ -23,7 +23,7 @@ from contam.files.listed import LFS_FACT, LFS_HEAD
 from contam.files.single import open_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from contam.benchmark.fields import FieldPlan
@@ -127,7 +127,15 @@ class LogFile:
     @cached_property
     def lines(self) -> list[tuple[int, Record]]:
         """Every line as an object, with its 1-based number; empty lines are left out."""
-        return list(self._lines())
+        found = []
+        for number, text in enumerate(self.data.removeprefix(_BOM).split(b"\n"), 1):
+            if not text.strip():
+                continue
+            value = parsed(text, f"{self.path}:{number}")
+            if not isinstance(value, dict):
+                raise self.fault("expected a JSON object", line=number, hint=CUT_OR_CHANGED)
+            found.append((number, Record(value)))
+        return found
 
     @cached_property
     def first_line(self) -> Record | None:
@@ -140,15 +148,6 @@ class LogFile:
                     return None
                 return Record(value) if isinstance(value, dict) else None
         return None
-
-    def _lines(self) -> Iterator[tuple[int, Record]]:
-        for number, text in enumerate(self.data.removeprefix(_BOM).split(b"\n"), 1):
-            if not text.strip():
-                continue
-            value = parsed(text, f"{self.path}:{number}")
-            if not isinstance(value, dict):
-                raise self.fault("expected a JSON object", line=number, hint=CUT_OR_CHANGED)
-            yield number, Record(value)
 
     def beside(self, name: str) -> LogFile | None:
         """Another file of its folder, None when it is not there."""
@@ -238,20 +237,9 @@ def loads(text: bytes) -> Any:  # noqa: ANN401 - whatever JSON can say
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        return _whole_characters(json.loads(text))
-
-
-def _whole_characters(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can say
-    """The value with halves of surrogate pairs, which a cut-off answer may end in, replaced."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_whole_characters(element) for element in value]
-    if isinstance(value, dict):
-        return {
-            _whole_characters(key): _whole_characters(element) for key, element in value.items()
-        }
-    return value
+        value = json.dumps(json.loads(text), ensure_ascii=False)
+        # Halves of surrogate pairs, which a cut-off answer may end in, are replaced.
+        return json.loads(value.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def parsed(text: bytes, where: str) -> Any:  # noqa: ANN401 - whatever JSON can say
@@ -334,11 +322,6 @@ def number_or_none(value: object) -> float | None:
 def is_number(value: object) -> bool:
     """Whether a value is a number or a truth value."""
     return isinstance(value, bool | int | float)
-
-
-def place_in(name: str) -> int | None:
-    """The place in the data set that an id is, None for a name."""
-    return int(name) if name.isdecimal() else None
 
 
 def fields(*names: str) -> Callable[[object], bool]:

@@ -104,7 +104,6 @@ class LoggedItem:
     """One item as a log shows it.
 
     item_id   the tool's own id, as text
-    position  0-based place in the data set, where the tool tells it
     question  None where the log has only a prompt, or no text at all
     choices   texts of the options in the log's order, None where the log has none
     prompt    the whole text the model was given, kept only where the question is not told apart
@@ -113,7 +112,6 @@ class LoggedItem:
     """
 
     item_id: str
-    position: int | None = None
     question: str | None = None
     passage: str | None = None
     choices: tuple[str, ...] | None = None

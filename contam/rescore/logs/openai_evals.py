@@ -11,7 +11,6 @@ from contam.rescore.logs.log_files import (
     first_line,
     is_number,
     last_asked,
-    place_in,
     text_or_none,
 )
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
@@ -105,7 +104,6 @@ def _item(name: str, prompt: object, gold: object) -> LoggedItem:
     golds = gold if isinstance(gold, list) else [gold]
     return LoggedItem(
         item_id=name,
-        position=place_in(name.rpartition(".")[2]),
         answer=text_or_none(golds[0].strip()) if golds and isinstance(golds[0], str) else None,
         prompt=last_asked(prompt, lambda turn: turn.get("role") != "system"),
     )

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from contam.rescore.logs.model import ScoreColumn
 
     Tries = Mapping[str, Sequence[bool]]
-    from pathlib import Path
 
 
 _SUFFIX: Final = "eval_results.json"
@@ -197,11 +196,6 @@ def _fits_instance(file: LogFile) -> bool:
     return "resolved" in file.record.inside(file.path.absolute().parent.name)
 
 
-def _first_of_run(path: Path) -> Path:
-    """The first `report.json` of the run that an instance's report belongs to."""
-    return min(path.parent.parent.glob(f"*/{_REPORT}"))
-
-
 def read_report(file: LogFile) -> Log:
     """Read the report of a run."""
     report = file.record
@@ -281,4 +275,8 @@ SWE_BENCH: Final = LogReader(
     fits=document(fields("resolved_ids", "total_instances")),
     read=read_report,
 )
-SWE_INSTANCES: Final = LogReader(fits=_fits_instance, read=read_instances, first_of=_first_of_run)
+SWE_INSTANCES: Final = LogReader(
+    fits=_fits_instance,
+    read=read_instances,
+    first_of=lambda path: min(path.parent.parent.glob(f"*/{_REPORT}")),
+)

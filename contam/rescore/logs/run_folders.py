@@ -33,7 +33,6 @@ from contam.rescore.logs.log_files import (
     is_of_user,
     last_asked,
     number_or_none,
-    place_in,
     real_choices,
     records,
     text_or_none,
@@ -306,7 +305,6 @@ def _asked_item(place: int, row: Record) -> LoggedItem:
     gold = row.get("gold", row.get("references", row.get("answer")))
     return LoggedItem(
         item_id=str(place),
-        position=place,
         answer=text_or_none((as_list(gold) or [gold])[0]),
         prompt=last_asked(row.get("origin_prompt", row.get("prompt")), is_of_user),
     )
@@ -402,7 +400,6 @@ def _olmes_item(row: Record, asked: Record, texts: Texts) -> LoggedItem:
     prompt = last_asked(Record.of(context).get("messages", context), is_of_user)
     return LoggedItem(
         item_id=str(doc if native is None else native),
-        position=doc if isinstance(doc, int) and not isinstance(doc, bool) else None,
         prompt=None if texts.question else prompt,
         **texts._replace(answer=texts.answer or row.text("label"))._asdict(),
     )
@@ -510,7 +507,6 @@ def _take(file: LogFile, line: int, row: Record, run: _Run) -> None:
     references = [str(text) for text in given.array("reference")]
     item = LoggedItem(
         item_id=name,
-        position=place_in(name),
         choices=real_choices([str(choice) for choice in given.array("choices")]),
         answer=text_or_none(references[0]) if references else None,
         # Converters put the whole prompt here.
