@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -19,7 +20,7 @@ from contam.rescore.holdouts import item_numbers
 from contam.rescore.join import refuse_partial
 from contam.rescore.judging import LabelOptions, join_logs, open_verdicts, policies_of
 from contam.rescore.logs.model import find_groups
-from contam.rescore.logs.read import whole_logs
+from contam.rescore.logs.read import LogFiles, whole_logs
 from contam.rescore.metrics import directed, main_metrics
 from contam.rescore.panel import RescoreSettings, Series, group_series
 from contam.rescore.summary import figure, gap_of, is_shown, left_out, markdown, planned
@@ -27,7 +28,7 @@ from contam.rescore.tables import make_tables
 from contam.tables.score_schemas import RESCORE_FORMAT, SUMMARY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from contam.rescore import Bools, Ints
     from contam.rescore.join import Joined
@@ -47,28 +48,18 @@ class Rescore(Tables):
     def _repr_html_(self) -> str:
         """The scores with and without the flagged items, for notebooks."""
         kept = [row for row in self.rows("scores") if row["subset_by"] in ("all", "group")]
+        of, figures = ("model", "benchmark", "metric", "policy"), ("full", "clean", "gain")
         cells = (
             (
-                *(row[name] for name in ("model", "benchmark", "metric", "policy")),
+                *(row[name] for name in of),
                 f"{row['n_clean']} / {row['n']}",
-                *(figure(row[name]) for name in ("full", "clean", "gain")),
+                *(figure(row[name]) for name in figures),
                 gap_of(row),
             )
             for row in kept
             if is_shown(row, self.run)
         )
-        head = (
-            "model",
-            "benchmark",
-            "metric",
-            "policy",
-            "clean of all",
-            "full",
-            "clean",
-            "gain",
-            "gap",
-        )
-        return table_html(head, cells)
+        return table_html((*of, "clean of all", *figures, "gap"), cells)
 
 
 def rescore(
@@ -115,24 +106,24 @@ def rescore(
     settings = settings or RescoreSettings()
     opened = open_verdicts(verdicts, **labels)
     chosen = policies_of(opened, policies)
-    own, damaged, skipped = whole_logs(_paths(logs), columns, skip_damaged=skip_damaged)
-    public: list[Log] = []
-    if of_field := _paths(field):
-        public, worse, others = whole_logs(of_field, columns, skip_damaged=skip_damaged)
-        damaged, skipped = damaged + worse, skipped + others
+    whole = partial(whole_logs, columns=columns, skip_damaged=skip_damaged)
+    own, public = (
+        whole(_paths(logs)),
+        whole(of_field) if (of_field := _paths(field)) else LogFiles(),
+    )
+    damaged, skipped = own.damaged + public.damaged, own.skipped + public.skipped
     ways = {"lower": settings.lower_is_better, "higher": settings.higher_is_better}
-    every = directed([*_renamed(own, benchmark_as or {}), *public], **ways)
+    every = directed([*_renamed(own.logs, benchmark_as or {}), *public.logs], **ways)
     every, runs = _separated(every) if separate_runs else (every, {})
-    found, field_logs = every[: len(own)], every[len(own) :]
+    found, field_logs = every[: len(own.logs)], every[len(own.logs) :]
     beside = {name for _, name in settings.reference_benchmarks}
     second_logs = [log for log in found if log.benchmark in beside]
     own_logs = [log for log in found if log.benchmark not in beside]
-    unlisted = labels.get("unlisted")
     judging = join_logs(
         opened,
         own_logs,
         chosen,
-        unlisted=unlisted,
+        unlisted=labels.get("unlisted"),
         allow_unmatched=allow_unmatched,
         field=field_logs,
     )
@@ -177,14 +168,8 @@ def rescore(
     ]
     cluster = _clustered(judging.flags[0].cluster, joined_logs)
     flags = [replace(policy, cluster=cluster) for policy in judging.flags]
-    tables, families = make_tables(
-        series,
-        flags,
-        settings,
-        main,
-        _second_series(second_logs),
-        field_series,
-    )
+    second = _second_series(second_logs)
+    tables, families = make_tables(series, flags, settings, main, second, field_series)
     sources = [_source(own.log, own.joined) for own in joined_logs]
     sources += [_source(log, None) for log in second_logs]
     run = {
@@ -311,7 +296,7 @@ def series_of(log: Log, index: Ints, notes: tuple[str, ...] = ()) -> Iterator[Se
             score=column.score[scored],
             answers=column.repeats[scored].astype(np.int64),
             item=index[scored],
-            aggregate=_aggregate_of(column, scored),
+            aggregate=partial(_aggregate, column, scored),
             additive=column.kind == "mean",
             notes=(
                 *notes,
@@ -364,15 +349,11 @@ def _separated(logs: Sequence[Log]) -> tuple[tuple[Log, ...], dict[str, list[str
     return apart, {model: [*own] for model, own in runs.items() if len(own) > 1}
 
 
-def _aggregate_of(column: ScoreColumn, scored: Ints) -> Callable[[Bools], float]:
+def _aggregate(column: ScoreColumn, scored: Ints, mask: Bools) -> float:
     """The metric over a mask of the scored items."""
-
-    def aggregate(mask: Bools) -> float:
-        whole = np.zeros(len(column.score), np.bool_)
-        whole[scored[mask]] = True
-        return column.aggregate(whole)
-
-    return aggregate
+    whole = np.zeros(len(column.score), np.bool_)
+    whole[scored[mask]] = True
+    return column.aggregate(whole)
 
 
 def refuse_two_logs(logs: Sequence[Log]) -> None:

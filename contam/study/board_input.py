@@ -254,8 +254,8 @@ def _table(
 ) -> _Table:
     rows = Rows(given, called, usual=_ROLES, columns=columns_of(columns, called))
     models, source = rows.texts("model"), {"set": called, **rows.source}
-    bases = rows.texts("family", empty=True) if rows.has("family") else [""] * len(rows)
-    if rows.has("task") and rows.has("score") and not (set(tasks) & set(rows.names)):
+    bases = rows.texts_or_none("family")
+    if rows.has("task") and rows.has("score") and not (set(tasks) & set(rows.columns)):
         names = rows.texts("task")
         if unknown := sorted(set(tasks) - set(names)):
             raise rows.fault("no score on the task {!r}", unknown[0])
@@ -271,27 +271,27 @@ def _table(
         return _Table(known, kinds, scores, source, told, [family[model] for model in known])
     rows.refuse_doubles(models, "model")
     no_tasks = {source["columns"].get(role) for role in ("model", "family")}
-    others = [name for name in rows.names if name not in no_tasks]
+    others = [name for name in rows.columns if name not in no_tasks]
     kinds = list(tasks) or others
     for role in DIRECTIONS:
         if rows.has(role):
             said, hint = "{}: {!r} says nothing of a column", "--lower-is-better TASK instead"
-            raise UsageError(said, rows.path, source["columns"][role], hint=hint)
+            raise UsageError(said, rows.file.path, source["columns"][role], hint=hint)
     if len(set(kinds)) < len(kinds):
         raise UsageError("a task is named twice")
     for name in kinds:
-        if name not in rows.names:
+        if name not in rows.columns:
             raise rows.fault("no column {!r}", name, hint=rows.there)
         if not tasks and plain(name) in _SUMMARIES:
             said = "{}: {!r} looks like a summary of the tasks: name the tasks"
-            raise UsageError(said, rows.path, name, hint=rows.there)
-    table = np.stack([rows.column(name, empty=True) for name in kinds], axis=1)
+            raise UsageError(said, rows.file.path, name, hint=rows.there)
+    table = np.stack([rows.numbers_in(name, empty=True) for name in kinds], axis=1)
     return _Table(models, kinds, table, source, {}, bases)
 
 
 def _told(rows: Rows, tasks: Sequence[str], asked: Sequence[str]) -> dict[str, _Told]:
     """What is said of each task asked for. Raises LogError for scores by several metrics."""
-    metrics = rows.texts("metric", empty=True) if rows.has("metric") else [""] * len(rows)
+    metrics = rows.texts_or_none("metric")
     places: dict[str, list[int]] = {task: [] for task in asked}
     for row, task in enumerate(tasks):
         if task not in places:

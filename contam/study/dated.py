@@ -218,9 +218,11 @@ def _roles(rows: Rows, own: Mapping[str, str]) -> dict[str, str]:
     taken = rows.source["columns"]
     found = {"id": taken.get("item", ""), **own}
     if not rows.has("model") and "models" not in own:
-        names = [name for name in rows.names if name not in taken.values()]
+        names = [name for name in rows.columns if name not in taken.values()]
         if odd := [name for name in names if "+" in name or "," in name]:
-            raise UsageError("{}: rename the column {!r}: it has a + or comma", rows.path, odd[0])
+            raise UsageError(
+                "{}: rename the column {!r}: it has a + or comma", rows.file.path, odd[0]
+            )
         found["models"] = "+".join(names)
     return {role: name for role, name in found.items() if name}
 

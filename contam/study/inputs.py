@@ -18,7 +18,7 @@ from contam.rescore.holdouts import item_numbers
 from contam.rescore.join import refuse_partial
 from contam.rescore.judging import join_logs, one_policy, open_verdicts
 from contam.rescore.logs.log_files import GIVE_ROWS, LogFile
-from contam.rescore.logs.plain_tables import direction_of, load, number_of, text_of
+from contam.rescore.logs.plain_tables import Table, direction_of, load, number_of, text_of
 from contam.rescore.logs.read import whole_logs
 from contam.rescore.metrics import directed, main_metrics
 from contam.rescore.panel import Split, labels_at, oriented
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from contam.rescore.annotations import Annotations, Judging
     from contam.rescore.judging import Verdicts
     from contam.rescore.logs.model import Log
-    from contam.rescore.logs.plain_tables import Table
     from contam.rescore.panel import Series
 
 
@@ -53,7 +52,7 @@ FAMILY: Final[Mapping[str, tuple[str, ...]]] = {"family": ("family", "base_model
 GIVE_SHARES: Final = "give shares from 0 to 1, or counts; a percent is a hundredth"
 
 
-class Rows:
+class Rows(Table):
     """One table of a caller, whose columns are asked for by what they are."""
 
     def __init__(
@@ -70,46 +69,25 @@ class Rows:
         called   what messages call it when it is in memory
         columns  role -> column, where the usual names do not fit
         """
-        self._table = _loaded(given, called)
-        if not len(self._table):
+        table = _loaded(given, called)
+        super().__init__(table.file, table.columns, table.places, table.unit)
+        if not len(self):
             raise self.fault("the file has no rows", hint="is it the right file, and whole?")
         for role in columns or {}:
             if role not in usual:
                 known = Statement("known: {}", Public(", ".join(usual)))
                 raise UsageError("{} is no kind of column of this table", role, hint=known)
-        self._found = self._table.roles(usual, columns or {})
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    def fault(self, said: str, *facts: object, row: int | None = None, hint: Hint = ()) -> LogError:
-        """What is wrong with the table, or with one of its rows."""
-        return self._table.fault(said, *facts, row=row, hint=hint)
-
-    @property
-    def path(self) -> Path:
-        """The file, or `memory:NAME`."""
-        return self._table.file.path
+        self._found = self.roles(usual, columns or {})
 
     @property
     def source(self) -> dict[str, Any]:
         """What run.json says of it."""
         return {
-            "path": str(self.path),
-            "sha256": self._table.file.digest,
+            "path": str(self.file.path),
+            "sha256": self.file.digest,
             "rows": len(self),
             "columns": dict(self._found),
         }
-
-    @property
-    def names(self) -> list[str]:
-        """The names of all columns."""
-        return list(self._table.columns)
-
-    @property
-    def there(self) -> Statement:
-        """The way out for a column that it does not have."""
-        return self._table.there
 
     def has(self, role: str) -> bool:
         """Whether there is a column of this kind."""
@@ -117,7 +95,7 @@ class Rows:
 
     def texts(self, role: str, *, empty: bool = False) -> list[str]:
         """A column as texts. Raises LogError for an empty cell unless those are fine."""
-        found = [text_of(value) for value in self._table.column(self._name(role))]
+        found = [text_of(value) for value in self.column(self._name(role))]
         if not empty and "" in found:
             row, hint = found.index(""), "is the file whole?"
             raise self.fault("{} is empty", Public(role), row=row, hint=hint)
@@ -125,12 +103,12 @@ class Rows:
 
     def numbers(self, role: str, *, empty: bool = False) -> Floats:
         """float64[rows]: a column as finite numbers, nan for an empty cell where those are fine."""
-        return self.column(self._name(role), empty=empty)
+        return self.numbers_in(self._name(role), empty=empty)
 
-    def column(self, name: str, *, empty: bool = False) -> Floats:
+    def numbers_in(self, name: str, *, empty: bool = False) -> Floats:
         """float64[rows]: a column by its own name, as above. Raises LogError with the row."""
         found = np.empty(len(self))
-        for row, value in enumerate(self._table.column(name)):
+        for row, value in enumerate(self.column(name)):
             number = _number(value)
             if number is None or math.isinf(number):
                 said = "{!r} in {!r} is no number"
@@ -139,6 +117,10 @@ class Rows:
                 raise self.fault("{!r} is empty", name, row=row, hint="is the file whole?")
             found[row] = number
         return found
+
+    def texts_or_none(self, role: str) -> list[str]:
+        """The same, "" for an empty cell, and everywhere where no column is of this kind."""
+        return self.texts(role, empty=True) if self.has(role) else [""] * len(self)
 
     def known(self, role: str) -> Floats:
         """The same, nan for an empty cell, and everywhere where no column is of this kind."""
@@ -152,7 +134,7 @@ class Rows:
 
     def direction(self, rows: Sequence[int]) -> bool | None:
         """Whether more is better in these rows, by a column of the table; None without one."""
-        return direction_of(self._table, self._found, rows)
+        return direction_of(self, self._found, rows)
 
     def refuse_outside(self, values: Floats, name: str) -> None:
         """Raise LogError for the first value that is not within 0 and 1."""
@@ -171,13 +153,13 @@ class Rows:
         seen: dict[Any, int] = {}
         for row, name in enumerate(names):
             if (first := seen.setdefault(name, row)) != row:
-                said, place = "{} {!r} has a row in {}, too", self._table.at(first)
+                said, place = "{} {!r} has a row in {}, too", self.at(first)
                 raise self.fault(said, Public(what), name, place, row=row, hint="rename one")
 
     def _name(self, role: str) -> str:
         if role not in self._found:
             said = "{}: no column is called {} or the like: name it under `columns`"
-            raise UsageError(said, self.path, Public(role), hint=self.there)
+            raise UsageError(said, self.file.path, Public(role), hint=self.there)
         return self._found[role]
 
 
@@ -388,7 +370,7 @@ def _totals(given: Source, name: str, columns: Mapping[str, str] | None) -> Scor
 
 def open_logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> Sequence[Log]:
     """The logs at some paths, one a model. Raises LogError."""
-    logs = directed(whole_logs(paths, columns or None, skip_damaged=False)[0])
+    logs = directed(whole_logs(paths, columns or None, skip_damaged=False).logs)
     refuse_two_logs(logs)
     return logs
 

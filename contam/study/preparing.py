@@ -240,8 +240,7 @@ def _tasks(rows: Rows, asked: PreparationSettings) -> list[_Task]:
     whole = _Task(
         name="", models=np.array(models, object), score=sign * score, tuned=sign * tuned,
         group=group, compute=_compute(rows),
-        family=np.array(rows.texts("family", empty=True) if rows.has("family")
-                        else [""] * len(models), object),
+        family=np.array(rows.texts_or_none("family"), object),
     )  # fmt: skip
     own = {name: np.array([one == name for one in names]) for name in known}
     return [

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Columns = dict[str, list[Any]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Table:
     """A table by columns; `at` gives a row's place in the file.
 
@@ -54,7 +54,7 @@ class Table:
     def __len__(self) -> int:
         return len(self.places)
 
-    def has(self, name: str) -> bool:
+    def has_column(self, name: str) -> bool:
         """Whether there is such a column, or such a field of records in one."""
         return name in self.columns or name in self.nested
 
@@ -75,8 +75,8 @@ class Table:
         Raises LogError for a column that is mapped and not there; "" is mapped to none.
         """
         for name in mapping.values():
-            if name and not self.has(name):
-                raise self.no_column(name)
+            if name and not self.has_column(name):
+                raise self.fault("no column {!r}", name, hint=self.there)
         found = dict(mapping)
         by_name = {plain(name): name for name in reversed(list(self.columns))}
         for role, known in usual.items():
@@ -85,10 +85,6 @@ class Table:
             if role not in found and free:
                 found[role] = free[0]
         return found
-
-    def no_column(self, name: str) -> LogError:
-        """What is said of a name that no column has."""
-        return self.fault("no column {!r}", name, hint=self.there)
 
     @cached_property
     def _fields(self) -> Columns:

@@ -46,8 +46,8 @@ class LogFiles:
     damage   path and error of logs that are not whole, where the caller goes on without them
     """
 
-    logs: tuple[Log, ...]
-    skipped: tuple[tuple[str, str], ...]
+    logs: tuple[Log, ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
     damage: tuple[tuple[str, LogError], ...] = ()
 
     @property
@@ -95,28 +95,29 @@ def find_logs(
 
 def whole_logs(
     paths: Sequence[str | Path], columns: Mapping[str, str] | None, *, skip_damaged: bool
-) -> tuple[list[Log], list[tuple[str, str]], list[tuple[str, str]]]:
-    """The logs that give their tool's numbers, and (path, reason) of those left out and of no logs.
+) -> LogFiles:
+    """The logs that give their tool's numbers; the others are damaged.
 
     Raises DamagedLogError for the first that is not whole, unless they are skipped; LogError when
     none is left.
     """
     found = find_logs(paths, columns=columns, skip_damaged=skip_damaged)
-    damaged = [(path, error.statement) for path, error in found.damage]
-    logs = []
+    logs, damage = [], [*found.damage]
     for log in found.logs:
         try:
             self_check(log)
         except LogError as error:
+            damaged = DamagedLogError(error.statement, hint=error.hints)
             if not skip_damaged:
-                raise DamagedLogError(error.statement, hint=error.hints) from error
-            damaged.append((log.path, error.statement))
+                raise damaged from error
+            damage.append((log.path, damaged))
         else:
             logs.append(log)
     if not logs:
         hint = "`contam logs` lists them with the reasons"
-        raise LogError("none of the logs is whole; the first: {}", damaged[0][1], hint=hint)
-    return logs, [(path, str(said)) for path, said in damaged], [*found.skipped]
+        first = damage[0][1].statement
+        raise LogError("none of the logs is whole; the first: {}", first, hint=hint)
+    return LogFiles(tuple(logs), found.skipped, tuple(damage))
 
 
 @contextlib.contextmanager

@@ -121,7 +121,7 @@ class Roles:
         self.models = [name for name in mapping.get("models", "").split("+") if name]
         self.items: tuple[str, ...] = ()
         for name in (*self.one.values(), *self.models):
-            if not table.has(name):
+            if not table.has_column(name):
                 said = Statement("{}: no column {!r}", table.file.path, name)
                 raise NoScoresError(said, hint=table.there)
         for role, usual in _NAMES.items():
