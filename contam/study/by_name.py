@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contam.errors import ConfigError, Place, Public, Statement
 
@@ -20,52 +21,39 @@ RELEASED: Final = "released"
 """In the place of a table of dates: the months in which the benchmarks of the logs came out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class Kind(NamedTuple):
     """A study that can be run by name.
 
-    home      module and function;  settings  the class of its settings there, "" for none
+    module, function  where it is;  settings  the class of its settings there, "" for none
     paths     options that are a path, a list of paths, or a table of name = path
     values    option -> types of what its lists and tables hold, where these are no texts
     """
 
-    home: tuple[str, str]
-    settings: str = ""
+    module: str
+    function: str
     paths: tuple[str, ...]
-    values: Mapping[str, tuple[type, ...]] = field(default_factory=dict)
+    settings: str = ""
+    values: Mapping[str, tuple[type, ...]] = MappingProxyType({})
 
     def named(self, name: str) -> Any:  # noqa: ANN401 - a function or a class
         """What its module has under a name."""
-        return getattr(import_module(f"contam.study.{self.home[0]}"), name)
+        return getattr(import_module(f"contam.study.{self.module}"), name)
 
     def defaults(self) -> dict[str, Any]:
         """Argument of the function or field of the settings -> its default."""
-        arguments = inspect.signature(self.named(self.home[1])).parameters
+        arguments = inspect.signature(self.named(self.function)).parameters
         found = {key: argument.default for key, argument in arguments.items() if key != "settings"}
         if self.settings:
             found |= asdict(self.named(self.settings)())
         return found
 
 
+_NUMBERS: Final = dict.fromkeys(("chance", "knots"), (int, float))
 KINDS: Final[Mapping[str, Kind]] = {
-    "fresh": Kind(
-        home=("fresh_sets", "fresh"),
-        settings="FreshSettings",
-        paths=("original", "fresh", "easier"),
-    ),
-    "preparation": Kind(
-        home=("preparing", "preparation"),
-        settings="PreparationSettings",
-        paths=("scores",),
-        values=dict.fromkeys(("chance", "knots"), (int, float)),
-    ),
-    "board": Kind(home=("boards", "board"), paths=("scores", "clean")),
-    "time": Kind(
-        home=("dates", "time"),
-        settings="TimeSettings",
-        paths=("logs", "dates"),
-        values={"cutoffs": (str, dt.date)},
-    ),
+    "fresh": Kind("fresh_sets", "fresh", ("original", "fresh", "easier"), "FreshSettings"),
+    "preparation": Kind("preparing", "preparation", ("scores",), "PreparationSettings", _NUMBERS),
+    "board": Kind("boards", "board", ("scores", "clean")),
+    "time": Kind("dates", "time", ("logs", "dates"), "TimeSettings", {"cutoffs": (str, dt.date)}),
 }
 
 
@@ -117,7 +105,7 @@ def run_options(name: str, options: Mapping[str, Any]) -> Study:
         settings = kind.named(kind.settings)
         own = {one.name for one in fields(settings)} & set(given)
         given["settings"] = settings(**{key: given.pop(key) for key in own})
-    study: Study = kind.named(kind.home[1])(**given)
+    study: Study = kind.named(kind.function)(**given)
     return study
 
 
