@@ -37,7 +37,6 @@ def made_up(n_models: int, n_items: int) -> tuple[list[Series], Flags]:
         contamination=share,
         groups={"subject": nothing},
         cluster=np.arange(n_items),
-        length=rng.integers(5, 200, n_items).astype(np.float64),
         threshold=0.8,
     )
     series = []

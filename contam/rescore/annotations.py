@@ -548,7 +548,6 @@ class _Items:
             contamination=score,
             groups={"subject": np.array(subjects, object)},
             cluster=np.unique(clusters, return_inverse=True)[1].astype(np.int64),
-            length=np.array([len(_text(item).split()) for item in self.items], np.float64),
             threshold=self.found.threshold,
         )
 

@@ -18,7 +18,8 @@ from scipy.special import expit, ndtri, stdtr, stdtrit
 
 from contam.facts import counted
 from contam.rescore.panel import Split
-from contam.rescore.stats.clusters import LEAST_CLUSTERS, right_or_wrong, several
+from contam.rescore.rankings import rows_at
+from contam.rescore.stats.clusters import LEAST_CLUSTERS, SURE, right_or_wrong, several
 from contam.rescore.stats.dealing import in_threads
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 LEAST_FIELD: Final = 2
 """Other models without which a gain cannot be told from easier items."""
 
-_SURE: Final = 0.05
 
 #: More models say no more about the items, and cost as much each: some of all abilities are taken.
 _MOST_FIELD: Final = 40
@@ -137,7 +137,7 @@ def smallest_beyond(n_flagged: int, n_clean: int) -> float | None:
     if not (n_flagged and n_clean):
         return None
     error = np.sqrt(_NOISE / n_flagged + _NOISE / n_clean + _SPREAD_OF_FEW**2)
-    return float(min(1.0, _WORTH * (ndtri(1 - _SURE) + ndtri(0.8)) * error))
+    return float(min(1.0, _WORTH * (ndtri(1 - SURE) + ndtri(0.8)) * error))
 
 
 def _thinned(scores: Floats, field: list[int]) -> list[int]:
@@ -175,7 +175,7 @@ def _tested(
     error = float(np.hypot(own.error, max(least, _spread(others))))
     half = error * float(stdtrit(freedom, 0.975))
     points, low, high = (own.points(own.delta + far) for far in (0.0, -half, half))
-    beyond = max(own.delta - error * float(stdtrit(freedom, 1 - _SURE)), 0.0)
+    beyond = max(own.delta - error * float(stdtrit(freedom, 1 - SURE)), 0.0)
     easier = float(np.mean([other.points(beyond) for other in others or [own]]))
     return _Tested(points, low, high, float(stdtr(freedom, -own.delta / error)), easier)
 
@@ -408,8 +408,8 @@ def _rows(
 ) -> list[Row]:
     """One for each run over one benchmark by one metric; given  the series of `field`."""
     split = Split.of(flags.label)
-    every = np.array([_by_item([run], len(flags.label)) for run in runs])
-    others = _others(runs, ~np.isnan(every).all(axis=0), given)
+    every = np.array(rows_at(runs, np.arange(len(flags.label))))
+    others = _others(runs, np.asarray(~np.isnan(every).all(axis=0)), given)
     scores = np.vstack([every, *others])
     scores[:, split.unchecked] = np.nan
     there = ~np.isnan(scores)
@@ -470,17 +470,11 @@ def _others(runs: Sequence[Series], items: Bools, given: Sequence[Series]) -> li
         if alike or len({run.metric for run in own}) == 1:
             # Of two benchmarks or runs that hold an item, the one of the same name, or the first.
             chosen = sorted(alike or own, key=lambda run: run.benchmark != runs[0].benchmark)
-            found.append(np.where(items, _by_item(chosen, len(items)), np.nan))
+            scores = np.full(len(items), np.nan)
+            for row in rows_at(chosen, np.arange(len(items))):
+                scores = np.where(np.isnan(scores), row, scores)
+            found.append(np.where(items, scores, np.nan))
     return found
-
-
-def _by_item(runs: Sequence[Series], n_items: int) -> Floats:
-    """float64[n_items]: a model's scores, nan for none; of an item listed twice, the first."""
-    scores = np.full(n_items, np.nan)
-    for run in reversed(runs):
-        known = np.flatnonzero(run.item >= 0)[::-1]
-        scores[run.item[known]] = run.score[known]
-    return scores
 
 
 def _row(run: Series, result: BeyondField) -> Row:

@@ -12,6 +12,7 @@ from contam.errors import Public, UsageError
 from contam.rescore.rankings import matrices
 from contam.rescore.stats.clusters import (
     LEAST_CLUSTERS,
+    SURE,
     Estimate,
     difference_of,
     newcombe,
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from contam.rescore.logs.model import Log
     from contam.rescore.panel import RescoreSettings, Series
     from contam.rescore.rankings import Matrix
-
-
-_SURE: Final = 0.05
 
 
 def item_numbers(logs: Sequence[Log]) -> list[Ints]:
@@ -151,7 +149,7 @@ def _equally_hard(beside: tuple[Floats, Floats], cluster: Ints | None) -> tuple[
     )
     if np.isnan(apart):
         return "not estimable: no reference model that shows both sets to be equally hard", ""
-    if apart >= _SURE:
+    if apart >= SURE:
         return (
             f"not estimable: reference models are not shown to score alike on both sets, within "
             f"{MARGIN:g} (TOST p {apart:.2g})"
@@ -216,11 +214,11 @@ class Expected:
     """
 
     score: float
-    expected: float
-    delta: float
-    error: float
-    low: float
-    p: float
+    expected: float = np.nan
+    delta: float = np.nan
+    error: float = np.nan
+    low: float = np.nan
+    p: float = np.nan
     note: str = ""
 
 
@@ -252,17 +250,20 @@ def constat(
     plain = tested.mean(axis=1)
     if m < LEAST_REFERENCES:
         note = f"not estimable: {m} reference models, fewer than {LEAST_REFERENCES}"
-        return [_nothing(float(score), note) for score in plain]
+        return [Expected(score=float(score), note=note) for score in plain]
     if cluster is not None and len(np.unique(cluster)) < LEAST_CLUSTERS:
         note = f"not estimable: items of fewer than {LEAST_CLUSTERS} passages"
-        return [_nothing(float(score), note) for score in plain]
+        return [Expected(score=float(score), note=note) for score in plain]
     rng = np.random.default_rng(seed)
     whole = None if cluster is None else _by_cluster(cluster)
 
     def drawn() -> tuple[Floats, Floats]:
         """What was expected of each model in one draw, nan where no curve is to be had; scores."""
         for _ in range(_TRIES):
-            at = _drawn(first.shape[1], rng) if whole is None else _drawn_whole(whole, rng)
+            if whole is None:
+                at = _drawn(first.shape[1], rng)
+            else:
+                at = np.concatenate([whole[one] for one in _drawn(len(whole), rng).tolist()])
             at_second = _drawn(second.shape[1], rng)
             models = _drawn_models(m, rng)
             y = np.append(_guess(chance[0], len(at), rng), _means(first, at)[models])
@@ -283,7 +284,7 @@ def constat(
         estimate, actual = np.array(pairs).transpose(1, 0, 2)
         if np.isnan(estimate).any():
             note = "not estimable: too few different scores of the reference models"
-            return [_nothing(float(score), note) for score in plain]
+            return [Expected(score=float(score), note=note) for score in plain]
         found = [
             _expected(float(score), estimate[:, at], actual[:, at])
             for at, score in enumerate(plain)
@@ -318,17 +319,6 @@ def _by_cluster(cluster: Ints) -> list[Ints]:
     """The items of each cluster."""
     order = np.argsort(cluster, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(cluster[order])) + 1)
-
-
-def _drawn_whole(clusters: list[Ints], rng: np.random.Generator) -> Ints:
-    """The items of as many clusters as there are, with replacement."""
-    return np.concatenate([clusters[at] for at in _drawn(len(clusters), rng).tolist()])
-
-
-def _nothing(score: float, note: str) -> Expected:
-    return Expected(
-        score=score, expected=np.nan, delta=np.nan, error=np.nan, low=np.nan, p=np.nan, note=note
-    )
 
 
 def _expected(score: float, estimate: Floats, actual: Floats) -> Expected:

@@ -104,7 +104,10 @@ def _labels(given: Source) -> tuple[Path, bytes]:
 
 def policies_of(found: Report | Annotations, wanted: Sequence[str]) -> tuple[str, ...]:
     """The policies to judge by; UsageError for one that the verdicts do not hold."""
-    known = found.policies if isinstance(found, Annotations) else _held(found)
+    if isinstance(found, Annotations):
+        known = found.policies
+    else:
+        known = tuple(sorted(set(schemas.column(found.verdicts, "policy"))))
     for name in wanted:
         if name not in known:
             hint = Statement("they hold: {}", ", ".join(known))
@@ -119,10 +122,6 @@ def one_policy(found: Report | Annotations, policy: str | None) -> str:
         hint = Statement("name one: they hold: {}", ", ".join(chosen))
         raise UsageError("the verdicts hold {} policies", len(chosen), hint=hint)
     return chosen[0]
-
-
-def _held(report: Report) -> tuple[str, ...]:
-    return tuple(sorted(set(schemas.column(report.verdicts, "policy"))))
 
 
 def join_logs(

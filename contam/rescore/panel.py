@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from contam.detect.labels import CLEAN, FLAGGED, LABELS, NOT_CHECKABLE
 from contam.errors import InternalError, LogError, OutputError, Public
 from contam.rescore.logs.model import combined, find_groups
 from contam.rescore.metrics import say_which
+from contam.rescore.stats.clusters import are_shares
 from contam.rescore.stats.gain import LEAST
 from contam.tables import schemas
 
@@ -75,7 +77,6 @@ class Flags:
     contamination  float64[N], the policy's score; nan where it gave none
     groups         what items can be told apart by -> a name for each item ("" for none)
     cluster        int64[N], equal for items that stand and fall together
-    length         float64[N], tokens of the question
     documents      float64[N], in which the item was found; None where that is not known
     """
 
@@ -84,7 +85,6 @@ class Flags:
     contamination: Floats
     groups: Mapping[str, NDArray[np.object_]]
     cluster: Ints
-    length: Floats
     threshold: float | None = None
     documents: Floats | None = None
 
@@ -181,11 +181,7 @@ class Series:
     @property
     def is_share(self) -> bool:
         """Whether every score lies within 0 and 1, and the metric is their mean."""
-        return self.additive and bool(((self.score >= 0) & (self.score <= 1)).all())
-
-    def labels(self, flags: Flags) -> Int8s:
-        """int8[n]: the label of each scored item; what is not among the items is not checkable."""
-        return labels_at(flags, self.item)
+        return self.additive and are_shares(self.score)
 
 
 def oriented(series: Sequence[Series]) -> tuple[Series, ...]:
@@ -209,10 +205,12 @@ def oriented(series: Sequence[Series]) -> tuple[Series, ...]:
 
 
 def _flipped(series: Series, offset: float) -> Series:
-    def aggregate(mask: Bools) -> float:
-        return offset - series.aggregate(mask)
-
-    return replace(series, score=offset - series.score, aggregate=aggregate, units=Units(offset))
+    return replace(
+        series,
+        score=offset - series.score,
+        aggregate=lambda mask: offset - series.aggregate(mask),
+        units=Units(offset),
+    )
 
 
 def labels_at(flags: Flags, places: Ints) -> Int8s:
@@ -266,19 +264,14 @@ def flags_of(
     """
     places = zip(*(schemas.column(evidence, n) for n in ("shard", "row", "source")), strict=True)
     source = {(shard, row): name for shard, row, name in places}
-
     keys = list(zip(*(schemas.column(items, n) for n in ItemName._fields), strict=True))
     place = {key: at for at, key in enumerate(keys)}
     columns = {name: schemas.column(verdicts, name) for name in verdicts.schema.names}
-    rows = np.array(
-        [place.get(key, -1) for key in zip(*(columns[n] for n in ItemName._fields), strict=True)],
-        np.int64,
-    )
-    policy = np.array(columns["policy"], object)
+    named = zip(*(columns[n] for n in ItemName._fields), strict=True)
+    rows = np.array([place.get(key, -1) for key in named], np.int64)
     known = set(columns["policy"]) <= thresholds.keys() and set(columns["label"]) <= set(LABELS)
     if not known or len(place) < len(keys) or np.any(rows < 0):
         raise _contradiction()
-    length = np.array(schemas.column(items, "question_tokens"), np.float64)
     cluster = _clusters(items)
     # What an item id says before its last part: `anatomy/12` is of the subject anatomy.
     subjects = [name.rpartition("/")[0] for name in schemas.column(items, "item_id")]
@@ -290,33 +283,35 @@ def flags_of(
         "year": [*map(year_of, columns["best_date"])],
     }
     about = {by: np.array(values, object) for by, values in names.items()}
+    labels = np.array([LABELS.index(label) for label in columns["label"]], np.int8)
+    scores, documents = (np.array(columns[n], np.float64) for n in ("score", "n_documents"))
+    policy = np.array(columns["policy"], object)
     result = {}
     for name in sorted(set(columns["policy"])):
         chosen = np.flatnonzero(policy == name)
         at = rows[chosen]
         if len(np.unique(at)) < len(at):
             raise _contradiction()
-        label = np.full(len(keys), NOT_CHECKABLE, np.int8)
-        label[at] = [LABELS.index(columns["label"][i]) for i in chosen]
-        score = np.full(len(keys), np.nan)
-        score[at] = [np.nan if columns["score"][i] is None else columns["score"][i] for i in chosen]
-        documents = np.zeros(len(keys))
-        documents[at] = [columns["n_documents"][i] for i in chosen]
-        groups = {by: np.full(len(keys), "", object) for by in about}
-        for by, values in about.items():
-            groups[by][at] = values[chosen]
-        groups["subject"] = np.array(subjects, object)
+        groups = {by: _placed(values[chosen], at, subjects, "") for by, values in about.items()}
         result[name] = Flags(
             policy=name,
-            label=label,
-            contamination=score,
-            groups=groups,
+            label=_placed(labels[chosen], at, subjects, NOT_CHECKABLE),
+            contamination=_placed(scores[chosen], at, subjects, np.nan),
+            groups={**groups, "subject": np.array(subjects, object)},
             cluster=cluster,
-            length=length,
             threshold=thresholds.get(name),
-            documents=documents,
+            documents=_placed(documents[chosen], at, subjects, 0),
         )
     return result
+
+
+def _placed(
+    values: NDArray[Any], at: Ints, items: Sequence[object], nothing: object
+) -> NDArray[Any]:
+    """An array over all items with values at some places."""
+    found = np.full(len(items), nothing, values.dtype)
+    found[at] = values
+    return found
 
 
 def _clusters(items: schemas.Table) -> Ints:
@@ -361,7 +356,9 @@ def group_series(indices: Mapping[Log, Ints]) -> Iterator[Series]:
             metric=group.metric,
             score=score,
             item=np.concatenate([indices[log][m] for log, m in pairs]),
-            aggregate=_within_tasks(score, strata) if micro else _aggregate_of(group, masks),
+            aggregate=partial(_within_tasks, score, strata)
+            if micro
+            else partial(_aggregate, group, masks),
             additive=micro,
             notes=notes,
             strata=strata if micro else None,
@@ -381,32 +378,22 @@ def _higher(group: TaskGroup) -> bool:
     return found.pop()
 
 
-def _within_tasks(score: Floats, strata: Ints) -> Callable[[Bools], float]:
+def _within_tasks(score: Floats, strata: Ints, chosen: Bools) -> float:
     """The mean over a mask of items, with the weights that the tasks have among all items.
 
     A task without an item left has none.
     """
     weight = np.bincount(strata).astype(np.float64)
-
-    def aggregate(chosen: Bools) -> float:
-        n_left = np.bincount(strata[chosen], minlength=len(weight))
-        sums = np.bincount(strata[chosen], weights=score[chosen], minlength=len(weight))
-        left = n_left > 0
-        return float((weight[left] * sums[left] / n_left[left]).sum() / weight[left].sum())
-
-    return aggregate
+    n_left = np.bincount(strata[chosen], minlength=len(weight))
+    sums = np.bincount(strata[chosen], weights=score[chosen], minlength=len(weight))
+    left = n_left > 0
+    return float((weight[left] * sums[left] / n_left[left]).sum() / weight[left].sum())
 
 
-def _aggregate_of(group: TaskGroup, masks: Sequence[Bools]) -> Callable[[Bools], float]:
+def _aggregate(group: TaskGroup, masks: Sequence[Bools], chosen: Bools) -> float:
     """The group's number over a mask of its scored items, the tasks one after the other."""
     cuts = np.cumsum([int(mask.sum()) for mask in masks])[:-1]
-
-    def aggregate(chosen: Bools) -> float:
-        whole = []
-        for mask, part in zip(masks, np.split(chosen, cuts), strict=True):
-            kept = np.zeros(len(mask), np.bool_)
-            kept[np.flatnonzero(mask)[part]] = True
-            whole.append(kept)
-        return group.aggregate(whole)
-
-    return aggregate
+    whole = [np.zeros(len(mask), np.bool_) for mask in masks]
+    for kept, mask, part in zip(whole, masks, np.split(chosen, cuts), strict=True):
+        kept[np.flatnonzero(mask)[part]] = True
+    return group.aggregate(whole)

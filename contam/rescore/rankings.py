@@ -10,7 +10,7 @@ import numpy as np
 from contam.facts import counted
 from contam.rescore.logs.model import words
 from contam.rescore.panel import AS_LOGGED, Split
-from contam.rescore.stats.clusters import error_of_mean, several, spread_of
+from contam.rescore.stats.clusters import SURE, error_of_mean, several, spread_of
 from contam.rescore.stats.dealing import most_draws
 from contam.rescore.stats.gain import LEAST, slopes, too_few
 from contam.rescore.stats.ranking import (
@@ -166,14 +166,11 @@ def _matrix(group: Sequence[Series], setup: str, notes: tuple[str, ...]) -> Matr
         series=tuple(ranked),
         short=tuple(short),
         why=tuple(
-            f"not ranked: {_shared(run, items):,} of the {len(items):,} items of the ranking"
+            f"not ranked: {len(np.intersect1d(run.item, items)):,} of the {len(items):,} items of"
+            " the ranking"
             for run in short
         ),
     )
-
-
-def _shared(series: Series, items: Ints) -> int:
-    return len(np.intersect1d(series.item, items))
 
 
 def judged_items(series: Series) -> Ints:
@@ -240,7 +237,6 @@ def rows_at(group: Sequence[Series], items: Ints) -> list[Floats]:
 
 
 _LEAST_MODELS: Final = 2
-_SURE: Final = 0.05
 _DIGITS: Final = 12
 _SIDES: Final = ("full", "clean")
 _ACROSS_MODELS: Final = (
@@ -379,7 +375,7 @@ def _pair_rows(
     order = np.argsort(-worth[0], kind="stable")
     units, change = matrix.units, tests.change
     # The first step of Holm over all pairs.
-    level = _SURE / max(1, len(order) * (len(order) - 1) // 2)
+    level = SURE / max(1, len(order) * (len(order) - 1) // 2)
     for place, a in enumerate(order.tolist()):
         for b in order[place + 1 :].tolist():
             n_clean = int(tests.n_clean[a, b])
@@ -396,7 +392,7 @@ def _pair_rows(
                 row[f"error_{name}"] = float(test.error[a, b])
                 row[f"p_{name}"] = float(test.p[a, b])
                 row[f"p_{name}_holm"] = float(test.adjusted[a, b])
-                leads = row[f"p_{name}_holm"] < _SURE and difference > 0
+                leads = row[f"p_{name}_holm"] < SURE and difference > 0
                 row[f"lead_{name}"] = bool(leads)
             changed, adjusted = float(change.difference[a, b]), float(change.adjusted[a, b])
             row |= {
@@ -405,98 +401,103 @@ def _pair_rows(
                 "change_p": float(change.p[a, b]),
                 "change_p_holm": adjusted,
                 "detectable_change": detectable(1, float(change.error[a, b]) ** 2, level),
-                "lead_falls": row["lead_full"] and changed > 0 and adjusted < _SURE,
+                "lead_falls": row["lead_full"] and changed > 0 and adjusted < SURE,
                 "note": note,
             }
             rows.append(row)
     return rows
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Across:
-    """Scores of models over benchmarks under one policy, by the main metric of each.
+def aggregate_rows(
+    lined_up: Sequence[Matrix], flags: Flags, main: Mapping[str, MainMetric], least: int = LEAST
+) -> list[Row]:
+    """Mean, win rate and Borda count of each model over the benchmarks, full and clean.
 
-    scores   "full" and "clean" -> float64[models, benchmarks], nan for a gap; higher is better
-    errors   "full" and "clean" -> float64[models], of the mean over benchmarks, by whole clusters
-    note     why there is no clean side, "" when there is one;  left_out  why benchmarks are not in
+    By the main metric of each. A model without a score on a benchmark has a gap there: it enters no
+    mean over all, and its win rate skips the gap. There is no mean of scores that count in
+    different directions, and no clean side where a benchmark has fewer than `least` clean items.
     """
-
-    models: tuple[str, ...]
-    matrices: tuple[Matrix, ...]
-    scores: dict[str, Floats]
-    errors: dict[str, Floats]
-    note: str
-    left_out: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls,
-        matrices: Sequence[Matrix],
-        flags: Flags,
-        main: Mapping[str, MainMetric],
-        least: int = LEAST,
-    ) -> Across:
-        """Of the matrices of all benchmarks; one with too few clean items ends the clean side."""
-        chosen, left_out = _chosen(matrices, main)
-        models = sorted(
-            {series.model for each in matrices for series in (*each.series, *each.short)}
+    chosen, left_out = _chosen(lined_up, main)
+    n = len(chosen)
+    if n + len(left_out) <= 1:
+        return []
+    models = sorted({series.model for each in lined_up for series in (*each.series, *each.short)})
+    scores, errors, short = _both_sides(models, chosen, flags, least)
+    ways = {one.higher_is_better for one in chosen}
+    one_way = len(ways) <= 1
+    general = [*left_out, *(f"{one.benchmark}: {one.notes[0]}" for one in chosen if one.setup)]
+    if n <= 1:
+        general.append("not estimable: one benchmark" if n else "not estimable")
+    elif not one_way:
+        general.append("benchmarks count in different directions: no mean")
+    if short:
+        general.insert(0, f"clean not estimable: {short}")
+    columns: dict[str, Floats] = {}
+    for name, table in scores.items():
+        nothing = np.full(len(models), np.nan)
+        shown = n > 1 and (name == "full" or not short)
+        mean = nothing
+        if shown and one_way:
+            logged = (
+                column if one.units.offset is None else one.units.offset - column
+                for one, column in zip(chosen, table.T, strict=True)
+            )
+            mean = np.column_stack([*logged]).mean(axis=1)
+        columns[f"mean_{name}"] = mean
+        columns[f"mean_{name}_error"] = np.where(np.isnan(mean), np.nan, errors[name])
+        columns[f"win_rate_{name}"] = win_rate(table) if shown else nothing
+        columns[f"borda_{name}"] = borda(table) if shown else nothing
+    metrics = "; ".join(
+        f"{one.benchmark}: {one.metric}{'' if one.higher_is_better else ', lower is better'}"
+        for one in chosen
+    )
+    rows = []
+    for at, model in enumerate(models):
+        gaps = int(np.isnan(scores["full"][at]).sum())
+        without = [f"no score on {counted(gaps, 'benchmark')}: no mean"] if gaps else []
+        rows.append(
+            {
+                "policy": flags.policy,
+                "model": model,
+                "n_benchmarks": n - gaps,
+                **{name: float(values[at]) for name, values in columns.items()},
+                "note": "; ".join([*without, *general]),
+                "metrics": metrics,
+                "higher_is_better": ways != {False} if one_way else None,
+            }
         )
-        scores = {name: np.full((len(models), len(chosen)), np.nan) for name in ("full", "clean")}
-        short = []
-        spreads: dict[tuple[str, int], list[Spread]] = {}
-        for column, matrix in enumerate(chosen):
-            cluster = flags.cluster[matrix.items]
-            clean = Split.of(flags.label[matrix.items]).clean
-            n_clean = int(clean.sum())
-            if n_clean < least:
-                short.append(f"{n_clean} clean items of {matrix.benchmark}, fewer than {least}")
-            for own, model in zip(matrix.scores, matrix.models, strict=True):
-                place = models.index(model), column
-                for name, mask in zip(_SIDES, (np.ones_like(clean), clean), strict=True):
-                    known = mask & ~np.isnan(own)
-                    scores[name][place] = means(own[None, known])[0]
-                    spread = spread_of(own[known], cluster[known])
-                    spreads.setdefault((name, place[0]), []).append(spread)
-        if short:
-            scores["clean"][:] = np.nan
-        errors = {name: np.full(len(models), np.nan) for name in _SIDES}
-        for (name, at), own in spreads.items():
-            errors[name][at] = error_of_mean(own)
-        return cls(
-            models=tuple(models),
-            matrices=chosen,
-            scores=scores,
-            errors=errors,
-            note=f"not estimable: {short[0]}" if short else "",
-            left_out=left_out,
-        )
+    return rows
 
-    @property
-    def setups(self) -> list[str]:
-        """Which runs a benchmark is in by, where it was run under several set-ups."""
-        return [f"{one.benchmark}: {one.notes[0]}" for one in self.matrices if one.setup]
 
-    @property
-    def metrics(self) -> str:
-        """Which metric each benchmark is in by."""
-        return "; ".join(
-            f"{one.benchmark}: {one.metric}{'' if one.higher_is_better else ', lower is better'}"
-            for one in self.matrices
-        )
+def _both_sides(
+    models: Sequence[str], chosen: Sequence[Matrix], flags: Flags, least: int
+) -> tuple[dict[str, Floats], dict[str, Floats], str]:
+    """Scores, their errors, and why there is no clean side, "" when there is one.
 
-    @property
-    def higher_is_better(self) -> bool | None:
-        """Which way the mean counts, None where benchmarks count in different directions."""
-        ways = {one.higher_is_better for one in self.matrices}
-        return None if len(ways) > 1 else ways != {False}
-
-    def in_own_units(self, table: Floats) -> Floats:
-        """Scores as they were logged."""
-        columns = (
-            column if one.units.offset is None else one.units.offset - column
-            for one, column in zip(self.matrices, table.T, strict=True)
-        )
-        return np.column_stack([*columns])
+    "full" and "clean" -> float64[models, benchmarks], nan for a gap; higher is better
+    "full" and "clean" -> float64[models], of the mean over benchmarks, by whole clusters
+    """
+    scores = {name: np.full((len(models), len(chosen)), np.nan) for name in _SIDES}
+    short = ""
+    spreads: dict[tuple[str, int], list[Spread]] = {}
+    for column, matrix in enumerate(chosen):
+        cluster = flags.cluster[matrix.items]
+        clean = Split.of(flags.label[matrix.items]).clean
+        if (n_clean := int(clean.sum())) < least and not short:
+            short = f"{n_clean} clean items of {matrix.benchmark}, fewer than {least}"
+        for own, model in zip(matrix.scores, matrix.models, strict=True):
+            row = models.index(model)
+            for name, mask in zip(_SIDES, (np.ones_like(clean), clean), strict=True):
+                known = mask & ~np.isnan(own)
+                scores[name][row, column] = means(own[None, known])[0]
+                spread = spread_of(own[known], cluster[known])
+                spreads.setdefault((name, row), []).append(spread)
+    if short:
+        scores["clean"][:] = np.nan
+    errors = {name: np.full(len(models), np.nan) for name in _SIDES}
+    for (name, row), own in spreads.items():
+        errors[name][row] = error_of_mean(own)
+    return scores, errors, short
 
 
 def _chosen(
@@ -514,50 +515,6 @@ def _chosen(
             if len(matrix.models) > len(other.models):
                 found[matrix.benchmark] = matrix
     return tuple(found.values()), tuple(left_out)
-
-
-def aggregate_rows(across: Across, policy: str) -> list[Row]:
-    """Mean, win rate and Borda count of each model over the benchmarks, full and clean.
-
-    A model without a score on a benchmark has a gap there: it enters no mean over all, and its win
-    rate skips the gap. There is no mean of scores that count in different directions.
-    """
-    n = len(across.matrices)
-    if n + len(across.left_out) <= 1:
-        return []
-    one_way = across.higher_is_better is not None
-    general = [*across.left_out, *across.setups]
-    if n <= 1:
-        general.append("not estimable: one benchmark" if n else "not estimable")
-    elif not one_way:
-        general.append("benchmarks count in different directions: no mean")
-    if across.note:
-        general.insert(0, f"clean {across.note}")
-    columns: dict[str, Floats] = {}
-    for name, table in across.scores.items():
-        nothing = np.full(len(across.models), np.nan)
-        shown = n > 1 and (name == "full" or not across.note)
-        means = across.in_own_units(table).mean(axis=1) if shown and one_way else nothing
-        columns[f"mean_{name}"] = means
-        columns[f"mean_{name}_error"] = np.where(np.isnan(means), np.nan, across.errors[name])
-        columns[f"win_rate_{name}"] = win_rate(table) if shown else nothing
-        columns[f"borda_{name}"] = borda(table) if shown else nothing
-    rows = []
-    for at, model in enumerate(across.models):
-        gaps = int(np.isnan(across.scores["full"][at]).sum())
-        without = [f"no score on {gaps} benchmark{'s' * (gaps > 1)}: no mean"] if gaps else []
-        rows.append(
-            {
-                "policy": policy,
-                "model": model,
-                "n_benchmarks": n - gaps,
-                **{name: float(values[at]) for name, values in columns.items()},
-                "note": "; ".join([*without, *general]),
-                "metrics": across.metrics,
-                "higher_is_better": across.higher_is_better,
-            }
-        )
-    return rows
 
 
 def dose_rows(matrix: Matrix, flags: Flags) -> list[Row]:

@@ -80,7 +80,8 @@ def _section(scores: Sequence[Row], runs: Mapping[str, Sequence[str]]) -> list[s
     )
     said = [*beyond_words(rows), *smallest_words(rows), *run_words(rows, runs)]
     lines[1:1] = ["", *(f"- {cell(one)}" for one in said)]
-    lines += _beyond(rows)
+    if cells := beyond_rows(rows):
+        lines += table(BEYOND, cells)
     notes = sorted({f"{row['model']}: {row['note']}" for row in rows if row["note"]})
     lines += [*(f"- {cell(note)}" for note in notes), *([""] if notes else [])]
     if any(row["n_not_checkable"] for row in rows):
@@ -193,11 +194,6 @@ BEYOND: Final = ("model", "policy", "beyond field", "interval", "p Holm")
 """Heads of `beyond_rows`: flagged less clean."""
 
 
-def _beyond(rows: Sequence[Row]) -> list[str]:
-    cells = beyond_rows(rows)
-    return table(BEYOND, cells) if cells else []
-
-
 def _ranking(rows: Sequence[Row], pairs: Sequence[Row]) -> list[str]:
     """One ranking: on all items and on the clean ones, who is not in it, and its leads."""
     rows = sorted(rows, key=lambda row: (_or_last(row["rank_full"]), row["model"]))
@@ -284,18 +280,11 @@ def _across(rows: Sequence[Row]) -> list[str]:
     )
     lines = ["## Across benchmarks", "", f"By {cell(rows[0]['metrics'])}.", ""]
     sums = [f"{name}_{side}" for name in ("win_rate", "borda") for side in ("full", "clean")]
+    both_sides = (
+        head for name in ("mean (error)", "win rate", "Borda") for head in (name, "clean")
+    )
     lines += table(
-        (
-            "policy",
-            "model",
-            "benchmarks",
-            "mean (error)",
-            "clean",
-            "win rate",
-            "clean",
-            "Borda",
-            "clean",
-        ),
+        ("policy", "model", "benchmarks", *both_sides),
         [
             (
                 row["policy"],

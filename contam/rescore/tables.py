@@ -9,9 +9,8 @@ import numpy as np
 
 from contam.rescore.field import adjusted_figures
 from contam.rescore.holdouts import holdout_rows
-from contam.rescore.panel import ALL, GROUP, Split, oriented
+from contam.rescore.panel import ALL, GROUP, Split, labels_at, oriented
 from contam.rescore.rankings import (
-    Across,
     aggregate_rows,
     dose_rows,
     matrices,
@@ -134,7 +133,7 @@ class _View:
         return cls(
             series,
             flags,
-            Split.of(series.labels(flags)),
+            Split.of(labels_at(flags, series.item)),
             several(_clusters(series, flags)),
             np.where(known, flags.contamination[at], np.nan),
         )
@@ -315,8 +314,7 @@ def make_tables(
             if matrix.metric == primary[matrix.benchmark] and len(matrix.items) >= settings.least:
                 rows["dose"] += dose_rows(matrix, policy)
             rows["pairs"] += paired
-        across = Across.of(lined_up, policy, main, settings.least)
-        rows["aggregate"] += aggregate_rows(across, policy.policy)
+        rows["aggregate"] += aggregate_rows(lined_up, policy, main, settings.least)
     scores = score_rows(every, flags, settings, primary, oriented(field))
     for name in ("scores", "as_published"):
         columns = score_schemas.TABLES[name].names

@@ -180,7 +180,7 @@ def _side(name: str, table: Floats, given: Given, seed: int) -> _Side:
     }
     best = np.argsort(-aggregates["win_rate"], kind="stable")
     models = np.sort(best[np.unique(given.family[best], return_index=True)[1]])
-    board = measured(table[models], seed=seed, cardinal=not given.no_mean).placed(models)
+    board = measured(table, models, seed=seed, cardinal=not given.no_mean)
     return _Side(name, table, models, board, aggregates)
 
 

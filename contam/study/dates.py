@@ -13,10 +13,10 @@ from contam.corpus.dates import LEAK, SHARED, UNKNOWN, class_of, span_of
 from contam.errors import LogError, Names, Public, Statement, UsageError
 from contam.facts import counted
 from contam.rescore.field import LEAST_FIELD, beyond_field
-from contam.rescore.stats.clusters import interval_of
+from contam.rescore.stats.clusters import SURE, interval_of
 from contam.rescore.stats.dealing import adjust, most_draws
 from contam.rescore.stats.gain import LEAST, gain
-from contam.study.dated import drop, iso, read_dated, scan, stratified_drop
+from contam.study.dated import Dated, drop, iso, read_dated, scan, stratified_drop
 from contam.study.model import (
     Chart,
     Finding,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from contam.rescore import Bools, Floats, Row
     from contam.rescore.judging import Verdicts
     from contam.rescore.stats.clusters import Estimate
-from contam.study.dated import Dated
 
 MONTHS: Final[Mapping[str, int]] = {"month": 1, "quarter": 3, "half-year": 6, "year": 12}
 """Windows by name -> their months."""
@@ -385,7 +384,6 @@ def _class_for(date: str | None, given: Dated, at: int, cutoff: tuple[int, int] 
     return kinds.pop() if len(kinds) == 1 else UNKNOWN
 
 
-_SURE: Final = 0.05
 #: How far to the right of a drop that against the references stands.
 _BESIDE: Final = 0.18
 
@@ -412,7 +410,7 @@ def _finding(
     lost  what is to be said of fairer kinds that were asked for, "" for none
     """
     known = _estimated(drops, kind)
-    fallen = [row for row in known if row[f"{kind}_p_holm"] < _SURE and row[kind] > 0]
+    fallen = [row for row in known if row[f"{kind}_p_holm"] < SURE and row[kind] > 0]
     fall = "No drop at a known cutoff could be estimated."
     if known:
         fall = (
@@ -429,7 +427,7 @@ def _finding(
             f" {len(fallen)} of {len(known)} models fall after Holm's correction."
         )
     parts = [fall]
-    if sharp := [row for row in scans if row["p_holm"] < _SURE and row["z"] > 0]:
+    if sharp := [row for row in scans if row["p_holm"] < SURE and row["z"] > 0]:
         best = min(sharp, key=lambda row: (row["p"], -row["z"]))
         parts.append(
             f"The sharpest fall without a cutoff given is that of {best['model']} after"

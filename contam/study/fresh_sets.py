@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from contam.detect.intervals import wilson
 from contam.errors import Public, Statement, UsageError
 from contam.rescore.holdouts import LEAST_REFERENCES, MARGIN, constat, equivalent, inflation
-from contam.rescore.stats.clusters import newcombe
+from contam.rescore.stats.clusters import SURE, newcombe
 from contam.rescore.stats.dealing import adjust
 from contam.rescore.stats.gain import LEAST, two_proportions
 from contam.study.fresh_words import finding_of, pictures_of
@@ -74,7 +74,6 @@ CHECKS: Final[Mapping[str, Mapping[str, type]]] = {
 }  # fmt: skip
 TABLES: Final = {"models": MODELS, "fits": FITS, "sets": SETS, **CHECKS}
 
-SURE: Final = 0.05
 LEAST_FOR_SLOPE: Final = 20
 """Models without which a slope below 1 is not called diminishing returns."""
 

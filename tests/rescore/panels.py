@@ -26,7 +26,6 @@ def flags_of(labels, *, policy="contam", contamination=None, **groups):
             name: groups.get(name, nothing) for name in ("exposure", "kind", "year", "subject")
         },
         cluster=np.arange(n),
-        length=np.arange(n, dtype=float),
         threshold=0.5,
     )
 

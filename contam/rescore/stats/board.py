@@ -43,19 +43,11 @@ def near_ranks(scores: Floats) -> Floats:
 
 
 def diversity(table: Floats) -> Diversity:
-    """Of a table without gaps; nan for fewer than two models or two tasks.
+    """Of a table without gaps, of two models and two tasks at least.
 
     tie_corrected is nan where every task ties all models.
     """
     m, n_tasks = table.shape
-    if m <= 1 or n_tasks <= 1:
-        return Diversity(
-            exact=np.nan,
-            tie_corrected=np.nan,
-            published=np.nan,
-            mean_change=np.nan,
-            max_change=np.nan,
-        )
     ranks = np.array([near_ranks(task) for task in table.T])
     ties = 0.0
     for own in ranks:
@@ -306,13 +298,6 @@ class Board:
     ordinal: Witness | None
     weak_models: Change | None
 
-    def placed(self, models: Ints) -> Board:
-        """The same where the table's models stand at these places of a larger one."""
-        ordinal = self.ordinal
-        if ordinal is not None and ordinal.field is not None:
-            ordinal = replace(ordinal, field=models[ordinal.field])
-        return replace(self, whole=models[self.whole], top=models[self.top], ordinal=ordinal)
-
     @property
     def changes(self) -> dict[str, Change]:
         """What moves the order, and how far."""
@@ -321,21 +306,25 @@ class Board:
         return found if self.weak_models is None else {**found, "weak_models": self.weak_models}
 
 
-def measured(table: Floats, *, seed: int = 0, cardinal: bool = True) -> Board:
-    """Measure a table of two tasks or more, nan for a gap; a higher score is better.
+def measured(table: Floats, models: Ints, *, seed: int = 0, cardinal: bool = True) -> Board:
+    """Measure some models of a table of two tasks or more, nan for a gap; a higher score is better.
 
     cardinal  whether a mean over tasks means anything, and weights of them are searched for
     """
+    table = table[models]
     whole = np.flatnonzero(~np.isnan(table).any(axis=1)).astype(np.int64)
     enough = len(whole) > 1
     diverse = min(len(whole), table.shape[1]) >= LEAST_RANKED
     top = top_fifth(table)
     ranked = len(top) > 1
+    ordinal = search_field(table, top, seed=seed) if ranked else None
+    if ordinal is not None and ordinal.field is not None:
+        ordinal = replace(ordinal, field=models[ordinal.field])
     return Board(
-        whole=whole,
+        whole=models[whole],
         diversity=diversity(table[whole]) if diverse else None,
         cardinal=search_weights(table[whole]) if enough and cardinal else None,
-        top=top,
-        ordinal=search_field(table, top, seed=seed) if ranked else None,
-        weak_models=(in_field(win_shares(table), top, np.arange(len(table))) if ranked else None),
+        top=models[top],
+        ordinal=ordinal,
+        weak_models=in_field(win_shares(table), top, np.arange(len(table))) if ranked else None,
     )

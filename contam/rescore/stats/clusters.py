@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from contam.rescore import Bools, Floats, Ints
 
 
+SURE: Final = 0.05
+"""The level of every test."""
+
 LEAST_CLUSTERS: Final = 10
 """Clusters below which errors over them say little."""
 
@@ -49,12 +52,9 @@ class Spread:
     parts: Floats
     codes: Ints
 
-    def quantile(self, level: float) -> float:
-        """The t quantile of a two-sided interval; huge, yet finite, for next to no freedom."""
-        return _quantile(self.df, level)
-
 
 def _quantile(df: float, level: float) -> float:
+    """The t quantile of a two-sided interval; huge, yet finite, for next to no freedom."""
     return min(_HUGE, float(stdtrit(max(df, _LEAST_DF), 0.5 + level / 2)))
 
 
@@ -169,11 +169,8 @@ def difference_of(
 
     clusters  of the items of both, numbered alike; None where every item stands alone
     """
-    sides = (
-        (spread_of(first), spread_of(second))
-        if clusters is None
-        else (spread_of(first, clusters[0]), spread_of(second, clusters[1]))
-    )
+    pairs = zip((first, second), clusters or (None, None), strict=True)
+    sides = [spread_of(values, code) for values, code in pairs]
     own, other = (side.error**2 for side in sides)
     together = 0.0 if clusters is None else shared(*sides) * sides[0].error * sides[1].error
     squares = own**2 / max(sides[0].df, _LEAST_DF) + other**2 / max(sides[1].df, _LEAST_DF)
@@ -294,10 +291,8 @@ def _by_spread(scores: Floats, cluster: Ints | None, mean: float, unit: str) -> 
     spread = spread_of(scores, cluster)
     if spread.n_clusters == 1:
         return Interval(mean, nothing, nothing, f"one {unit[:-1]} only")
-    quantile = spread.quantile(LEVEL)
-    # A share stays within 0 and 1; other scores have no such ends.
-    share = bool(scores.min() >= 0 and scores.max() <= 1)
-    if right_or_wrong(scores) or (share and not spread.error > 0):
+    quantile = _quantile(spread.df, LEVEL)
+    if right_or_wrong(scores) or (are_shares(scores) and not spread.error > 0):
         limits = wilson(mean * spread.effective, spread.effective, quantile=quantile)
         return Interval(mean, *limits, f"Wilson over {unit}")
     if not spread.error > 0:
@@ -306,10 +301,14 @@ def _by_spread(scores: Floats, cluster: Ints | None, mean: float, unit: str) -> 
     return Interval(mean, *_within(scores, mean - half, mean + half), f"t over {unit}")
 
 
+def are_shares(scores: Floats) -> bool:
+    """Whether all scores lie within 0 and 1."""
+    return bool(((scores >= 0) & (scores <= 1)).all())
+
+
 def _within(scores: Floats, low: float, high: float) -> tuple[float, float]:
     """Limits of a mean of shares stay within 0 and 1; other scores have no such ends."""
-    share = bool(scores.min() >= 0 and scores.max() <= 1)
-    return (max(0.0, low), min(1.0, high)) if share else (low, high)
+    return (max(0.0, low), min(1.0, high)) if are_shares(scores) else (low, high)
 
 
 def jackknife(
@@ -391,7 +390,7 @@ def samples_note(scores: Floats, answers: Ints, cluster: Ints | None = None) -> 
     right = scores * answers
     if len(scores) <= 1 or answers.min() <= 1 or right_or_wrong(scores):
         return ""
-    if scores.min() < 0 or scores.max() > 1 or np.abs(right - right.round()).max() > _ROUNDING:
+    if not are_shares(scores) or np.abs(right - right.round()).max() > _ROUNDING:
         return ""
     right = right.round()
     whole = spread_of(scores, cluster).error

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from contam.memory import usable_cores
-from contam.rescore.stats.clusters import blocks_of, right_or_wrong
+from contam.rescore.stats.clusters import SURE, are_shares, blocks_of, right_or_wrong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -29,7 +29,6 @@ EXACT: Final = "exact"
 ENOUGH: Final = 100
 """Draws as far out as the observed one after which no more are made: p is known to 10 %."""
 
-_SURE: Final = 0.05
 _HITS_AT_THRESHOLD: Final = 20
 _MOST_DRAWS: Final = 1_000_000
 _MOST_WORK: Final = 500_000_000
@@ -37,7 +36,7 @@ _DRAWS_AT_ONCE: Final = 20_000
 _CELLS: Final = 1_000_000
 _FEW_VALUES: Final = 64
 _HAIR: Final = 1e-9
-_NORMAL: Final = float(ndtri(1 - _SURE / 2))
+_NORMAL: Final = float(ndtri(1 - SURE / 2))
 #: What is less likely is not told apart from it.
 _TINY: Final = float(np.finfo(np.float64).tiny)
 
@@ -67,7 +66,7 @@ class Dealt:
 
 def most_draws(family: int) -> int:
     """Draws that show p beside the smallest threshold of a family of tests: 20 hits at 0.05 / m."""
-    return min(_MOST_DRAWS, int(np.ceil(_HITS_AT_THRESHOLD * max(1, family) / _SURE)))
+    return min(_MOST_DRAWS, int(np.ceil(_HITS_AT_THRESHOLD * max(1, family) / SURE)))
 
 
 def drawn_p(hits_in: Callable[[int], int], first: int, most: int) -> Drawn:
@@ -130,18 +129,18 @@ def deal(
     p, how = drawn_p(hits_in, permutations, min(most_draws(family), _MOST_WORK // ways.work))
     every = np.sort(np.concatenate(seen))
     # The draw furthest out with a p of at least 0.05.
-    quantile = float(every[len(every) + 1 - int(np.ceil(_SURE * (1 + len(every))))])
+    quantile = float(every[len(every) + 1 - int(np.ceil(SURE * (1 + len(every))))])
     if quantile >= every[-1] * (1 - _HAIR):
         return Dealt(gap, np.nan, np.nan, p, how)
     half = scale * ways.error * quantile
-    most = 1.0 if bool(((scores >= 0) & (scores <= 1)).all()) else np.inf
+    most = 1.0 if are_shares(scores) else np.inf
     return Dealt(gap, *_limits(gap, half, p, most), p, how)
 
 
 def _limits(gap: float, half: float, p: float, most: float = 1.0) -> tuple[float, float]:
     """The interval, which rounding does not part from p; within -most and most."""
     low, high = max(-most, gap - half), min(most, gap + half)
-    return (min(0.0, low), max(0.0, high)) if p >= _SURE else (low, high)
+    return (min(0.0, low), max(0.0, high)) if p >= SURE else (low, high)
 
 
 def _exact(scores: Floats, flagged: Bools) -> Dealt:
@@ -164,7 +163,7 @@ def _exact(scores: Floats, flagged: Bools) -> Dealt:
     tails = np.cumsum(chances[order])[last]
     p = float(tails[order == own][0])
     p = min(1.0, max(p, _TINY))
-    quantile = float(falling[tails >= _SURE].max())
+    quantile = float(falling[tails >= SURE].max())
     if quantile >= falling[0]:
         quantile = max(quantile, _NORMAL)
     gap = float(gaps[own])
@@ -303,12 +302,26 @@ def _hypergeometric(n: int, ones: int, k: int) -> Floats:
 
 def holm(p: Floats) -> Floats:
     """Holm's adjusted p, for "is any of these real"; entries that are not a number stay so."""
-    return _of_known(p, _holm)
+    # The smallest is multiplied by all tests, the next by one less; none falls below one before it.
+    return _stepwise(p, lambda left: left, np.maximum)
 
 
 def benjamini_hochberg(p: Floats) -> Floats:
     """Benjamini and Hochberg's adjusted p, for screening; entries that are not a number stay so."""
-    return _of_known(p, _benjamini_hochberg)
+    # The largest stays as it is, the j-th smallest of m is multiplied by m / j; none exceeds the
+    # one after it.
+    return _stepwise(p, lambda left: len(left) / left, np.minimum)
+
+
+def _stepwise(p: Floats, factors: Callable[[Ints], Floats | Ints], running: np.ufunc) -> Floats:
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    if running is np.minimum:
+        order = order[::-1]
+    result = np.full(len(p), np.nan)
+    raised = p[order] * factors(np.arange(len(order), 0, -1))
+    result[order] = np.minimum(running.accumulate(raised), 1.0)
+    return result
 
 
 def adjust(
@@ -331,33 +344,6 @@ def adjust(
                 adjusted = (holm if way == "holm" else benjamini_hochberg)(p)
                 for row, value in zip(own, adjusted.tolist(), strict=True):
                     row[f"{name}_{way}"] = value
-
-
-def _of_known(p: Floats, adjusted: Callable[[Floats], Floats]) -> Floats:
-    result = np.full(len(p), np.nan)
-    known = ~np.isnan(p)
-    if known.any():
-        result[known] = adjusted(p[known])
-    return result
-
-
-def _holm(p: Floats) -> Floats:
-    order = np.argsort(p, kind="stable")
-    # The smallest is multiplied by all tests, the next by one less; none falls below one before it.
-    raised = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    result = np.empty(len(p))
-    result[order] = np.minimum(raised, 1.0)
-    return result
-
-
-def _benjamini_hochberg(p: Floats) -> Floats:
-    order = np.argsort(p, kind="stable")[::-1]
-    # The largest stays as it is, the j-th smallest of m is multiplied by m / j; none exceeds the
-    # one after it.
-    raised = np.minimum.accumulate(p[order] * (len(p) / np.arange(len(p), 0, -1)))
-    result = np.empty(len(p))
-    result[order] = np.minimum(raised, 1.0)
-    return result
 
 
 T = TypeVar("T")

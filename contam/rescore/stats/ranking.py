@@ -137,12 +137,7 @@ def pairwise(scores: Floats, cluster: Ints | None = None) -> Pairwise:
     0/1 scores of items that all stand alone have McNemar's exact test, others the t test by whole
     clusters.
     """
-
-    def tested(own: Floats, at: Bools | slice) -> tuple[Floats, Floats, Floats]:
-        return _paired(own, None if cluster is None else cluster[at])
-
-    difference, error, p = _by_pairs(scores, tested)
-    return Pairwise(difference=difference, error=error, p=p, adjusted=_over_pairs(p))
+    return _by_pairs(scores, lambda own, at: _paired(own, None if cluster is None else cluster[at]))
 
 
 def changes(scores: Floats, flagged: Bools, clean: Bools, cluster: Ints | None = None) -> Pairwise:
@@ -155,22 +150,21 @@ def changes(scores: Floats, flagged: Bools, clean: Bools, cluster: Ints | None =
     difference of two models' gains as well, which is the share flagged times this.
     """
 
-    def tested(own: Floats, at: Bools | slice) -> tuple[Floats, Floats, Floats]:
+    def tested(own: Floats, at: Bools | slice) -> _Tested:
         code = None if cluster is None else cluster[at]
         return _changed(own, (flagged[at], clean[at]), code)
 
-    change, error, p = _by_pairs(scores, tested)
-    return Pairwise(difference=change, error=error, p=p, adjusted=_over_pairs(p))
+    return _by_pairs(scores, tested)
 
 
 _Tested = tuple["Floats", "Floats", "Floats"]
 
 
-def _by_pairs(scores: Floats, tested: Callable[[Floats, Bools | slice], _Tested]) -> _Tested:
-    """Differences, errors and p of all pairs, each on the items that both models have."""
+def _by_pairs(scores: Floats, tested: Callable[[Floats, Bools | slice], _Tested]) -> Pairwise:
+    """All pairs, each compared on the items that both models have."""
     there = ~np.isnan(scores)
     if there.all():
-        return tested(scores, slice(None))
+        return _pairwise(*tested(scores, slice(None)))
     m = len(scores)
     found = np.full((3, m, m), np.nan)
     pairs = [(a, b) for a in range(m) for b in range(a)]
@@ -184,10 +178,19 @@ def _by_pairs(scores: Floats, tested: Callable[[Floats, Bools | slice], _Tested]
     for (a, b), own in zip(pairs, in_threads(of, pairs), strict=True):
         found[:, a, b] = [figures[0, 1] for figures in own]
         found[:, b, a] = [figures[1, 0] for figures in own]
-    found[0][np.diag_indices(m)] = 0.0
-    found[1][np.diag_indices(m)] = 0.0
-    found[2][np.diag_indices(m)] = 1.0
-    return found[0], found[1], found[2]
+    for figures, of_itself in zip(found, (0.0, 0.0, 1.0), strict=True):
+        np.fill_diagonal(figures, of_itself)
+    return _pairwise(*found)
+
+
+def _pairwise(difference: Floats, error: Floats, p: Floats) -> Pairwise:
+    """With Holm over all pairs, those without a p among them; 1 on the diagonal."""
+    upper = np.triu_indices(len(p), 1)
+    adjusted = np.ones(p.shape)
+    adjusted[upper] = holm(np.nan_to_num(p[upper], nan=1.0))
+    return Pairwise(
+        difference=difference, error=error, p=p, adjusted=np.minimum(adjusted, adjusted.T)
+    )
 
 
 def _paired(scores: Floats, cluster: Ints | None) -> _Tested:
@@ -263,15 +266,6 @@ def _squared(rest: Floats) -> Floats:
     # What rounding leaves of two equal models is no spread.
     squared[squared < _HAIR * both] = 0
     return squared
-
-
-def _over_pairs(p: Floats) -> Floats:
-    """Holm over all pairs, those without a p among them; 1 on the diagonal."""
-    upper = np.triu_indices(len(p), 1)
-    adjusted = np.ones(p.shape)
-    adjusted[upper] = holm(np.nan_to_num(p[upper], nan=1.0))
-    result: Floats = np.minimum(adjusted, adjusted.T)
-    return result
 
 
 def _mcnemar(scores: Floats) -> Floats:
@@ -353,7 +347,8 @@ def random_deletion(
         return nothing
     observed = agreement(full, means(scores[:, ~flagged])).tau
     blocks = None if cluster is None else blocks_of(cluster)
-    if np.isnan(observed) or (blocks is not None and not _moves(blocks, flagged)):
+    still = blocks and all((flagged[block] == flagged[block[:1]]).all() for block in blocks)
+    if np.isnan(observed) or still:
         return replace(nothing, tau=observed)
     draw = _deleting(scores, flagged, blocks)
     seeds = np.random.SeedSequence(seed)
@@ -376,10 +371,6 @@ def random_deletion(
         p=(1 + worse) / (1 + len(known)),
         moved=kept.std(axis=0, ddof=1),
     )
-
-
-def _moves(blocks: list[Ints], flagged: Bools) -> bool:
-    return any(bool(np.any(flagged[block] != flagged[block[:1]])) for block in blocks)
 
 
 def _deleting(
