@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contam.kernels.chars import CharTables
     from contam.kernels.document import DocBuffers, TextScratch
     from contam.kernels.gram_table import GramTable
-    from contam.kernels.score_item import ViewSpec
+    from contam.kernels.match_rows import ViewSpec
 
 
 @kernel

@@ -21,6 +21,7 @@ from contam.detect.match import matching
 from contam.detect.match.collect import as_halves
 from contam.detect.plan import ScanParameters, make_plan
 from contam.kernels.document import new_buffers, new_text_scratch, scan_batch
+from contam.kernels.match_rows import Search
 from contam.kernels.tokens import WORDS
 from contam.text.tokenizer import char_tables
 
@@ -54,7 +55,9 @@ class Stages:
         self._matcher = matching.Matcher(view)
         scratch = self._matcher._scratch  # noqa: SLF001 - what a scan uses
         capacity = new_text_scratch(_MOST_RUNS, 1)
-        spec, plan, facts = view.spec, view.gram_table, view.facts
+        spec, plan = view.spec, view.gram_table
+        search = Search(spec, plan, view.facts, scratch, *memory)
+        given = np.empty(0, np.uint64), np.empty((0, 2), np.int32), np.empty(0, np.int64)
 
         def tokenise(data: Bytes, offsets: Int64s) -> object:
             return tokenise_batch(data, offsets, buffers, tables)
@@ -63,7 +66,7 @@ class Stages:
             return find_in_batch(data, offsets, spec, plan, tables, buffers, memory, capacity, last)
 
         def scan(data: Bytes, offsets: Int64s) -> object:
-            return scan_batch(data, offsets, spec, plan, facts, tables, buffers, scratch, memory)
+            return scan_batch(data, offsets, given, search, tables, buffers)
 
         self._steps: tuple[Step, ...] = (
             tokenise,

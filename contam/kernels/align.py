@@ -19,8 +19,8 @@ from contam.kernels.constants import (
     SHIFT_COST,
 )
 from contam.kernels.fill import FillScratch, fill_stretch, new_fill_scratch
-from contam.kernels.run_together import Document, follow_back, run_together
-from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH
+from contam.kernels.run_together import Document, PartTokens, follow_back, run_together
+from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RunGroup
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,19 +73,14 @@ def most_between(n_item: int) -> int:
 
 
 @lean_kernel
-def best_chain(
-    runs: NDArray[np.int32],
-    place: tuple[NDArray[np.int64], int, int],
-    scratch: AlignScratch,
-) -> int:
+def best_chain(place: RunGroup, scratch: AlignScratch) -> int:
     """Last run of the heaviest collinear chain of unused runs; scratch.chain_before links it.
 
-    place   (order, lo, n): its runs are runs[order[lo]], runs[order[lo + 1]] ..., n of them by
-            document position
     return  number of the run within the place, or -1 when every run is used or weighs nothing
     scratch.weight_before[t] is the sum of the effective weights of the part's tokens before t.
     """
-    order, first, n_runs = place
+    runs, order, first, end = place
+    n_runs = end - first
     weight_before = scratch.weight_before
     best = _NO_RUN
     best_score = 0.0
@@ -146,7 +141,7 @@ def add_block(
 
 @lean_kernel
 def add_stretch(
-    part: tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.uint8], int],
+    part: PartTokens,
     doc: Document,
     box: tuple[int, int, int, int, int],
     scratch: AlignScratch,
@@ -158,38 +153,35 @@ def add_stretch(
     From an anchored end on words that are run together are followed first: each is a block, or
     the end of one, for every word it was.
 
-    part  (item token hashes, effective weights of the part, letters of the tokens, index of the
-          part's first token)
+    part  with effective weights, from the part's first token on
     box   (first item token in the part, item tokens, first document token, document tokens, mode)
     at    (blocks so far, first block of the chain, chain number)
     """
-    tokens, effective, letters, first = part
     i, m, d, n, mode = box
     count, first_of_chain, chain = at
     if m <= 0 or n <= 0:
         return count
-    words = (tokens, letters, first)
     if mode >= 0:
         before = i
-        count, i, d = follow(words, doc, (i, m, d, n), blocks, at, False)
+        count, i, d = follow(part, doc, (i, m, d, n), blocks, at, False)
         m, n = m - (i - before), n - (d - box[2])
-    found, torn = (0, 0) if mode > 0 else follow_back(words, doc, (i, m, d, n))
+    found, torn = (0, 0) if mode > 0 else follow_back(part, doc, (i, m, d, n))
     m, n = m - found, n - torn
     if m > 0 and n > 0:
-        item = (tokens[first : first + i + m], effective, i, m)
+        item = (part.token[part.first : part.first + i + m], part.weight, i, m)
         pairs = fill_stretch(item, (doc.hashes, d, n), mode, scratch.fill)
         for k in range(pairs):
             x = scratch.fill.matched[k, 0]
             y = scratch.fill.matched[k, 1]
             count = add_block(blocks, count, first_of_chain, x, y, 1, chain)
     at = (count, first_of_chain, chain)
-    count, _, _ = follow(words, doc, (i + m, found, d + n, torn), blocks, at, True)
+    count, _, _ = follow(part, doc, (i + m, found, d + n, torn), blocks, at, True)
     return count
 
 
 @lean_kernel
 def follow(
-    part: tuple[NDArray[np.uint64], NDArray[np.uint8], int],
+    part: PartTokens,
     doc: Document,
     box: tuple[int, int, int, int],
     blocks: NDArray[np.int32],
@@ -198,17 +190,15 @@ def follow(
 ) -> tuple[int, int, int]:
     """Append as blocks what is equal from the beginning of a stretch on, words run together apart.
 
-    part     (item token hashes, letters of the tokens, index of the part's first token)
     box, at  as of `add_stretch`, without a mode
     is_torn  whether equal words may come first
     return   (blocks, item token and document token at which it ends)
     """
-    tokens, _, first = part
     i, m, d, n = box
     end, end_doc = i + m, d + n
     count, first_of_chain, chain = at
     while i < end and d < end_doc:
-        if is_torn and tokens[first + i] == doc.hashes[d]:
+        if is_torn and part.token[part.first + i] == doc.hashes[d]:
             words = 1
         else:
             words = run_together(doc, d, part, (i, end - i), 1)
@@ -224,10 +214,9 @@ def follow(
 
 @lean_kernel
 def extend_chain(
-    part: tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.uint8], int, int],
+    part: PartTokens,
     doc: Document,
-    runs: NDArray[np.int32],
-    place: tuple[NDArray[np.int64], int, int],
+    place: RunGroup,
     last: int,
     scratch: AlignScratch,
     blocks: NDArray[np.int32],
@@ -235,12 +224,11 @@ def extend_chain(
 ) -> int:
     """Write the chain that ends in run `last` of the place as blocks, gaps and both ends filled.
 
-    part  (item token hashes, effective weights of the part, letters of the tokens, its first token,
-          its tokens)
+    part  with effective weights, from the part's first token on
     at    (blocks so far, chain number)
     """
-    tokens, effective, letters, first, m = part
-    order, first_run, n_runs = place
+    runs, order, first_run, end_run = place
+    n_runs = end_run - first_run
     count, chain = at
     begin = count
     for y in range(n_runs):
@@ -252,7 +240,6 @@ def extend_chain(
         y = int64(scratch.chain_before[y])
     item_end = -1
     doc_end = -1
-    whole = (tokens, effective, letters, first)
     for y in range(n_runs):
         if not scratch.member[y]:
             continue
@@ -263,21 +250,21 @@ def extend_chain(
         if item_end < 0:
             reach = min(d, i + i // 2 + END_REACH, MOST_DOC)
             box = (max(0, i - MOST_ITEM), min(i, MOST_ITEM), d - reach, reach, -1)
-            count = add_stretch(whole, doc, box, scratch, blocks, (count, begin, chain))
+            count = add_stretch(part, doc, box, scratch, blocks, (count, begin, chain))
         else:
             skip = max(0, item_end - i, doc_end - d)
             i += skip
             d += skip
             n -= skip
             box = (item_end, i - item_end, doc_end, d - doc_end, 0)
-            count = add_stretch(whole, doc, box, scratch, blocks, (count, begin, chain))
+            count = add_stretch(part, doc, box, scratch, blocks, (count, begin, chain))
         count = add_block(blocks, count, begin, i, d, n, chain)
         item_end = i + n
         doc_end = d + n
-    rest = m - item_end
+    rest = part.n - item_end
     reach = min(doc.n - doc_end, rest + rest // 2 + END_REACH)
     box = (item_end, rest, doc_end, reach, 1)
-    return add_stretch(whole, doc, box, scratch, blocks, (count, begin, chain))
+    return add_stretch(part, doc, box, scratch, blocks, (count, begin, chain))
 
 
 @lean_kernel
@@ -296,17 +283,14 @@ def spend_tokens(
 
 @lean_kernel
 def retire_runs(
-    runs: NDArray[np.int32],
-    place: tuple[NDArray[np.int64], int, int],
-    blocks: NDArray[np.int32],
-    chain: tuple[int, int],
-    used: NDArray[np.bool_],
+    place: RunGroup, blocks: NDArray[np.int32], chain: tuple[int, int], used: NDArray[np.bool_]
 ) -> None:
     """Mark runs as used that have more than half of their document tokens in a chain.
 
     chain  (lo, hi): its blocks are blocks[lo:hi]
     """
-    order, first_run, n_runs = place
+    runs, order, first_run, end_run = place
+    n_runs = end_run - first_run
     for y in range(n_runs):
         if used[y]:
             continue
@@ -324,25 +308,23 @@ def retire_runs(
 
 @lean_kernel
 def align_place(
-    part: tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.uint8], int, int],
+    part: PartTokens,
     doc: Document,
-    runs: NDArray[np.int32],
-    place: tuple[NDArray[np.int64], int, int],
+    place: RunGroup,
     scratch: AlignScratch,
     blocks: NDArray[np.int32],
     at: tuple[int, int],
 ) -> tuple[int, int, float]:
     """Chains of one place of the document, heaviest first, until what is left adds little.
 
-    part    (item token hashes, token weights, letters of the tokens, first token, number of tokens)
-    place   see best_chain; only the first MOST_RUNS runs are considered
+    place   only its first MOST_RUNS runs are considered
     at      (blocks so far, chains so far)
     return  (number of blocks, -1 where `blocks` has no room for them; chains; weight matched)
     """
-    tokens, weight, letters, first, m = part
+    _, weight, _, first, m = part
     count, chains = at
-    n_runs = min(place[2], MOST_RUNS)
-    place = (place[0], place[1], n_runs)
+    n_runs = min(place.hi - place.lo, MOST_RUNS)
+    place = RunGroup(place.runs, place.order, place.lo, place.lo + n_runs)
     effective, before = scratch.effective, scratch.weight_before
     for y in range(n_runs):
         scratch.used[y] = False
@@ -351,25 +333,25 @@ def align_place(
         effective[t] = weight[first + t]
         total += weight[first + t]
     matched = 0.0
+    effectively = PartTokens(part.token, effective, part.letters, first, m)
     for _ in range(MOST_CHAINS):
         before[0] = 0.0
         for t in range(m):
             before[t + 1] = before[t] + effective[t]
-        last = best_chain(runs, place, scratch)
+        last = best_chain(place, scratch)
         if last == _NO_RUN:
             break
         if blocks.shape[0] < count + m + n_runs + 2:
             return -1, chains, matched
         begin = count
-        whole = (tokens, effective, letters, first, m)
-        count = extend_chain(whole, doc, runs, place, last, scratch, blocks, (count, chains))
+        count = extend_chain(effectively, doc, place, last, scratch, blocks, (count, chains))
         gained = spend_tokens(blocks, begin, count, effective)
         if matched > 0.0 and gained < LEAST_GAIN * total:
             count = begin
             break
         matched += gained
         chains += 1
-        retire_runs(runs, place, blocks, (begin, count), scratch.used)
+        retire_runs(place, blocks, (begin, count), scratch.used)
         if matched > ENOUGH_MATCHED * total:
             break
     return count, chains, matched

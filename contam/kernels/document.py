@@ -34,20 +34,26 @@ from contam.kernels.match_rows import (
     PIECE_PART,
     REAL_COLUMNS,
     TOO_LONG,
-    ItemFacts,
     MatchRows,
+    Search,
     spend,
 )
 from contam.kernels.run_together import Document
-from contam.kernels.runs import RUN_COLUMNS, RUN_PART, find_runs, note_longest, order_runs
-from contam.kernels.score_item import ViewSpec, is_promising, score_item
+from contam.kernels.runs import (
+    RUN_COLUMNS,
+    RUN_PART,
+    RunGroup,
+    find_runs,
+    note_longest,
+    order_runs,
+)
+from contam.kernels.score_item import is_promising, score_item
 from contam.kernels.tokens import CHARS, tokenize
 from contam.kernels.word_hashes import hash_word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from contam.kernels.align import AlignScratch
     from contam.kernels.chars import CharTables
 
 
@@ -196,41 +202,33 @@ def look_up(n_tokens: int, gram: int, gram_table: GramTable, buffers: DocBuffers
 
 @lean_kernel
 def scan_document(
-    document: Document,
-    number: int,
-    spec: ViewSpec,
-    gram_table: GramTable,
-    facts: ItemFacts,
-    buffers: DocBuffers,
-    scratch: AlignScratch,
-    memory: tuple[NDArray[np.int32], NDArray[np.uint16]],
-    text_scratch: TextScratch,
-    rows: MatchRows,
+    document: Document, number: int, search: Search, buffers: DocBuffers, found: BatchOutput
 ) -> None:
     """Match one document whose tokens lie in `buffers`; its rows mean nothing if there were few.
 
     number  of the document in its batch
-    memory  (last run by part: scratch; longest_at: see `note_longest`, updated)
     """
+    spec, gram_table, last_run = search.spec, search.gram_table, search.last_run
+    text_scratch, rows = found.text_scratch, found.rows
     runs, order, n_tokens = text_scratch.runs, text_scratch.order, document.n
-    found = look_up(n_tokens, spec.seed - spec.stride + 1, gram_table, buffers)
-    if found == 0:
+    n_hits = look_up(n_tokens, spec.seed - spec.stride + 1, gram_table, buffers)
+    if n_hits == 0:
         return
-    hits = (buffers.hit_at, buffers.hit_gram, found)
+    hits = (buffers.hit_at, buffers.hit_gram, n_hits)
     doc = (buffers.hashes, n_tokens)
     left = rows.used[3]
     if spec.stride == 1:
-        n, left = find_runs(doc, hits, spec.seed, spec.min_run, gram_table, memory[0], runs, left)
+        n, left = find_runs(doc, hits, spec.seed, spec.min_run, gram_table, last_run, runs, left)
     else:
         lengths = (spec.seed, spec.min_run, spec.stride)
-        n, left = find_runs_by_few(doc, hits, lengths, gram_table, memory[0], runs, left)
+        n, left = find_runs_by_few(doc, hits, lengths, gram_table, last_run, runs, left)
     if not spend(rows, rows.used[3] - left):
         return
     if n < 0:
         rows.used[2] |= FEW_RUNS
     if n <= 0:
         return
-    note_longest(runs, n, gram_table.part_start, memory[1])
+    note_longest(runs, n, gram_table.part_start, search.longest_at)
     order_runs(runs, n, order, text_scratch.order_scratch)
     parts = (gram_table.part_start, gram_table.weight, gram_table.part_weight)
     lo = 0
@@ -239,21 +237,9 @@ def scan_document(
         hi = lo + 1
         while hi < n and runs[order[hi], RUN_PART] >> 2 == item:
             hi += 1
-        here = (lo, hi)
-        if is_promising(runs, order, here, spec.min_run, parts):
-            score_item(
-                runs,
-                order,
-                here,
-                document,
-                number,
-                spec,
-                gram_table,
-                facts,
-                scratch,
-                text_scratch.blocks,
-                rows,
-            )
+        here = RunGroup(runs, order, lo, hi)
+        if is_promising(here, spec.min_run, parts):
+            score_item(here, document, number, search, text_scratch.blocks, rows)
             if rows.used[2] != 0:
                 return
         lo = hi
@@ -346,15 +332,7 @@ def place_pieces(
 
 @kernel
 def add_document(
-    document: Document,
-    number: int,
-    spec: ViewSpec,
-    gram_table: GramTable,
-    facts: ItemFacts,
-    buffers: DocBuffers,
-    scratch: AlignScratch,
-    memory: tuple[NDArray[np.int32], NDArray[np.uint16]],
-    found: BatchOutput,
+    document: Document, number: int, search: Search, buffers: DocBuffers, found: BatchOutput
 ) -> BatchOutput:
     """Match one document whose token hashes lie in `buffers`.
 
@@ -363,18 +341,7 @@ def add_document(
     used = found.rows.used
     first_pair, first = used[0], used[1]
     while True:
-        scan_document(
-            document,
-            number,
-            spec,
-            gram_table,
-            facts,
-            buffers,
-            scratch,
-            memory,
-            found.text_scratch,
-            found.rows,
-        )
+        scan_document(document, number, search, buffers, found)
         lacking = used[2]
         if lacking == 0:
             break
@@ -383,69 +350,25 @@ def add_document(
         used[0], used[1], used[2] = first_pair, first, 0
         found = with_more_scratch(found, lacking)
     if used[1] > first:
-        place_pieces(document, gram_table, found.rows, first, found.where)
+        place_pieces(document, search.gram_table, found.rows, first, found.where)
     return found
 
 
 @lean_kernel
-def mend(
-    text: NDArray[np.uint8],
-    limits: tuple[int, int],
-    n: int,
-    gram_table: GramTable,
-    tables: CharTables,
-    buffers: DocBuffers,
-) -> int:
-    """Put the words of text[limits[0] : limits[1]] right where they are torn; how many then.
-
-    n  its words, which lie in `buffers`
-    """
+def mend(doc: Document, gram_table: GramTable, tables: CharTables, buffers: DocBuffers) -> int:
+    """Put a document's words, which lie in `buffers`, right where they are torn; how many then."""
     hashes, spans, mended = buffers.hashes, buffers.spans, buffers.mended
     if gram_table.letter_tag.shape[0] == 0 or not holds_torn(
-        text, limits, spans, n, buffers.suspects, gram_table, tables, buffers.letters
+        doc, buffers.suspects, gram_table, tables, buffers.letters
     ):
-        return n
-    doc = (hashes, spans, n)
-    count = mend_document(text, limits, doc, gram_table, tables, mended, buffers.letters)
+        return doc.n
+    count = mend_document(doc, gram_table, tables, mended, buffers.letters)
     if count == 0:
-        return n
+        return doc.n
     for k in range(count):
         hashes[k] = mended.hashes[k]
         spans[k, 0], spans[k, 1] = mended.spans[k, 0], mended.spans[k, 1]
     return count
-
-
-@kernel
-def scan_batch(
-    text: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    spec: ViewSpec,
-    gram_table: GramTable,
-    facts: ItemFacts,
-    tables: CharTables,
-    buffers: DocBuffers,
-    scratch: AlignScratch,
-    memory: tuple[NDArray[np.int32], NDArray[np.uint16]],
-) -> tuple[MatchRows, NDArray[np.int32], int]:
-    """Match every document of a batch.
-
-    text     uint8[n], UTF-8; document i is text[offsets[i] : offsets[i + 1]]
-    return   (rows, int32[pieces, 2] code-point spans of the pieces, tokens read)
-    """
-    found = start_batch(spec.most_steps)
-    total = 0
-    for i in range(offsets.shape[0] - 1):
-        limits = (offsets[i], offsets[i + 1])
-        if limits[0] == limits[1]:
-            continue
-        n = tokenize(text, limits, spec.unit, buffers.hashes, buffers.spans, tables)
-        total += n
-        n = mend(text, limits, n, gram_table, tables, buffers)
-        here = Document(buffers.hashes, n, buffers.spans, text, offsets[i])
-        found = add_document(here, i, spec, gram_table, facts, buffers, scratch, memory, found)
-        if found.rows.used[2] & TOO_LONG:
-            break
-    return found.rows, found.where, total
 
 
 #: ViewSpec.unit of a view whose tokens are made outside the kernels.
@@ -453,36 +376,41 @@ PRETOKENIZED = 2
 
 
 @kernel
-def scan_tokens(
+def scan_batch(
     text: NDArray[np.uint8],
     offsets: NDArray[np.int64],
-    tokens: tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]],
-    spec: ViewSpec,
-    gram_table: GramTable,
-    facts: ItemFacts,
+    given: tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]],
+    search: Search,
     tables: CharTables,
     buffers: DocBuffers,
-    scratch: AlignScratch,
-    memory: tuple[NDArray[np.int32], NDArray[np.uint16]],
 ) -> tuple[MatchRows, NDArray[np.int32], int]:
-    """Match every document of a batch; `scan_batch` for documents with given tokens.
+    """Match every document of a batch.
 
     text     uint8[n], UTF-8; document i is text[offsets[i] : offsets[i + 1]]
-    tokens   (hashes uint64[t], spans int32[t, 2] in bytes of the document, starts int64[docs + 1])
-    buffers  with room for the tokens of the longest document
+    given    tokens where they are PRETOKENIZED: (hashes uint64[t], spans int32[t, 2] in bytes of
+             the document, starts int64[docs + 1])
+    buffers  with room for the longest document, or for its given tokens
     return   (rows, int32[pieces, 2] code-point spans of the pieces, tokens read)
     """
-    hashes, spans, starts = tokens
-    found = start_batch(spec.most_steps)
+    hashes, spans, starts = given
+    unit = search.spec.unit
+    found = start_batch(search.spec.most_steps)
+    total = 0
     for i in range(offsets.shape[0] - 1):
-        n = starts[i + 1] - starts[i]
+        lo, hi = offsets[i], offsets[i + 1]
+        if unit == PRETOKENIZED:
+            n = starts[i + 1] - starts[i]
+            buffers.hashes[:n] = hashes[starts[i] : starts[i + 1]]
+            buffers.spans[:n] = spans[starts[i] : starts[i + 1]]
+        else:
+            n = tokenize(text, (lo, hi), unit, buffers.hashes, buffers.spans, tables)
         if n == 0:
             continue
-        buffers.hashes[:n] = hashes[starts[i] : starts[i + 1]]
-        buffers.spans[:n] = spans[starts[i] : starts[i + 1]]
-        n = mend(text, (offsets[i], offsets[i + 1]), n, gram_table, tables, buffers)
-        here = Document(buffers.hashes, n, buffers.spans, text, offsets[i])
-        found = add_document(here, i, spec, gram_table, facts, buffers, scratch, memory, found)
+        total += n
+        here = Document(buffers.hashes, n, buffers.spans, text, lo, hi)
+        n = mend(here, search.gram_table, tables, buffers)
+        here = Document(buffers.hashes, n, buffers.spans, text, lo, hi)
+        found = add_document(here, i, search, buffers, found)
         if found.rows.used[2] & TOO_LONG:
             break
-    return found.rows, found.where, starts[offsets.shape[0] - 1]
+    return found.rows, found.where, total

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.kernels.chars import CharTables
+    from contam.kernels.run_together import Document
 
 #: Letters in a row by which a document's are compared with the items'.
 GRAM = 24
@@ -364,19 +365,15 @@ def best_words(
 
 @lean_kernel
 def keep_words(
-    stop: int,
-    progress: tuple[int, int, int],
-    doc: tuple[NDArray[np.uint64], NDArray[np.int32], int],
-    mended: Mended,
+    stop: int, progress: tuple[int, int, int], doc: Document, mended: Mended
 ) -> tuple[int, int, int]:
     """Write the document's own words up to a byte; of one that was cut what is left, as no word.
 
     progress  (words written, first word of the document not written, byte up to which all is)
-    doc       (hashes, spans, how many) of the document's words
     return    the same as `progress` afterwards
     """
     count, j, done = progress
-    hashes, spans, n = doc
+    hashes, spans, n = doc.hashes, doc.spans, doc.n
     while j < n and spans[j, 0] < stop and count + 2 < mended.hashes.shape[0]:
         begin, end = int64(spans[j, 0]), int64(spans[j, 1])
         is_cut = begin < done or end > stop
@@ -394,34 +391,31 @@ def keep_words(
 
 
 @lean_kernel
-def is_within(byte: int, spans: NDArray[np.int32], n: int) -> bool:
+def is_within(byte: int, doc: Document) -> bool:
     """Whether a word of the document that is no long one goes on over this byte's front."""
-    k = np.searchsorted(spans[:n, 0], byte) - 1
+    k = np.searchsorted(doc.spans[: doc.n, 0], byte) - 1
     if k < 0:
         return False
-    begin, end = int64(spans[k, 0]), int64(spans[k, 1])
+    begin, end = int64(doc.spans[k, 0]), int64(doc.spans[k, 1])
     return byte < end and end - begin <= LONG
 
 
 @lean_kernel
 def trimmed(
-    words: tuple[int, int, int],
-    doc: tuple[NDArray[np.uint64], NDArray[np.int32], int],
-    gram_table: GramTable,
-    scratch: LetterScratch,
+    words: tuple[int, int, int], doc: Document, gram_table: GramTable, scratch: LetterScratch
 ) -> tuple[int, int, int]:
     """The words without a first and a last one that would cut a word of the document in two.
 
-    words  see `words_alike`;  doc  as of `keep_words`
+    words  see `words_alike`
     """
     letter, word, end_word = words
-    if is_within(int64(scratch.spans[letter, 0]), doc[1], doc[2]):
+    if is_within(int64(scratch.spans[letter, 0]), doc):
         letter += int64(gram_table.letters[word])
         word += 1
     at = letter
     for k in range(word, end_word):
         at += int64(gram_table.letters[k])
-    if word < end_word and is_within(int64(scratch.spans[at - 1, 1]), doc[1], doc[2]):
+    if word < end_word and is_within(int64(scratch.spans[at - 1, 1]), doc):
         end_word -= 1
     return letter, word, end_word
 
@@ -430,14 +424,14 @@ def trimmed(
 def put_words(
     words: tuple[int, int, int],
     progress: tuple[int, int, int],
-    doc: tuple[NDArray[np.uint64], NDArray[np.int32], int],
+    doc: Document,
     gram_table: GramTable,
     mended: Mended,
     scratch: LetterScratch,
 ) -> tuple[int, int, int]:
     """Write words of an item in place of the document's, and those of the document before them.
 
-    words  see `words_alike`;  progress, doc, return  as of `keep_words`
+    words  see `words_alike`;  progress, return  as of `keep_words`
     """
     letter, word, end_word = words
     count, j, done = progress
@@ -454,7 +448,7 @@ def put_words(
             mended.spans[count, 1] = np.int32(end)
             count += 1
             done = end
-            while j < doc[2] and doc[1][j, 1] <= end:
+            while j < doc.n and doc.spans[j, 1] <= end:
                 j += 1
         letter += length
         word += 1
@@ -471,20 +465,17 @@ def character_at(text: NDArray[np.uint8], at: int, stop: int) -> int:
 
 @lean_kernel
 def mend_document(
-    text: NDArray[np.uint8],
-    limits: tuple[int, int],
-    doc: tuple[NDArray[np.uint64], NDArray[np.int32], int],
+    doc: Document,
     gram_table: GramTable,
     tables: CharTables,
     mended: Mended,
     scratch: LetterScratch,
 ) -> int:
-    """Put the words of text[limits[0] : limits[1]] right where they are an item's; how many then.
+    """Put the words of a document right where they are an item's; how many then.
 
-    doc  as of `keep_words`
     return  0 where nothing is put right, or there is no room in `mended`
     """
-    lo, hi = limits
+    text, lo, hi = doc.text, doc.begin, doc.end
     first = lo
     progress = (int64(0), int64(0), int64(0))
     n_put = 0
@@ -524,22 +515,15 @@ def add_letters(
 
 @lean_kernel
 def suspect_letters(
-    text: NDArray[np.uint8],
-    limits: tuple[int, int],
-    spans: NDArray[np.int32],
-    n: int,
-    where: tuple[int, int],
-    scratch: LetterScratch,
-    tables: CharTables,
+    doc: Document, where: tuple[int, int], scratch: LetterScratch, tables: CharTables
 ) -> tuple[int, int, int]:
     """The letters of a word, and some of those behind it, in `scratch.letters`.
 
-    n       words of the document
     where   (number of the word, its byte in the document at which to begin)
     return  (how many letters, how many of the word itself, the byte at which to go on with it, or
             -1 where all of it was read)
     """
-    lo, hi = limits
+    text, lo, hi, spans, n = doc.text, doc.begin, doc.end, doc.spans, doc.n
     k, begin = where[0], lo + where[1]
     end = lo + int64(spans[k, 1])
     if end - begin > PIECE:
@@ -604,25 +588,20 @@ def is_torn(letters: NDArray[np.uint8], i: int, own: int, gram_table: GramTable)
 
 @lean_kernel
 def holds_torn(
-    text: NDArray[np.uint8],
-    limits: tuple[int, int],
-    spans: NDArray[np.int32],
-    n: int,
+    doc: Document,
     suspects: NDArray[np.int32],
     gram_table: GramTable,
     tables: CharTables,
     scratch: LetterScratch,
 ) -> bool:
-    """Whether words of a document are torn that, put right, are an item's, as far as one can see.
-
-    n  words of the document
-    """
+    """Whether words of a document are torn that, put right, are an item's, as far as one sees."""
+    spans, n = doc.spans, doc.n
     heads, letters = gram_table.letter_heads, scratch.letters
-    for at in range(find_suspects(text, limits, spans, n, heads, suspects)):
+    for at in range(find_suspects(doc, heads, suspects)):
         k = int64(suspects[at])
         begin = int64(spans[k, 0])
         while begin >= 0:
-            count, own, begin = suspect_letters(text, limits, spans, n, (k, begin), scratch, tables)
+            count, own, begin = suspect_letters(doc, (k, begin), scratch, tables)
             is_long_one = own >= SURE
             is_before_one = k + 1 < n and spans[k + 1, 1] - spans[k + 1, 0] == 1
             # Of a word that is not very long the first letter counts, and a lone one behind it.
@@ -638,10 +617,7 @@ def holds_torn(
 
 @lean_kernel
 def keep_keys(
-    text: NDArray[np.uint8],
-    limits: tuple[int, int],
-    spans: NDArray[np.int32],
-    n: int,
+    doc: Document,
     suspects: NDArray[np.int32],
     tables: CharTables,
     scratch: LetterScratch,
@@ -649,16 +625,16 @@ def keep_keys(
 ) -> int:
     """Append what an index keeps of the letters of a document's suspects; how many there are.
 
-    n     words of the document
     keys  (uint64[four for each word, and one for KEY_STRIDE letters], see contam.kernels.pairs;
           how many are there; the number of the document; bits of a key)
     """
     out, n_keys, number, key_bits = keys
-    for at in range(find_suspects(text, limits, spans, n, out[:0], suspects)):
+    spans, n = doc.spans, doc.n
+    for at in range(find_suspects(doc, out[:0], suspects)):
         k = int64(suspects[at])
         begin = int64(spans[k, 0])
         while begin >= 0:
-            count, own, begin = suspect_letters(text, limits, spans, n, (k, begin), scratch, tables)
+            count, own, begin = suspect_letters(doc, (k, begin), scratch, tables)
             # In any GRAM letters is one of those. Steps are constants: where array accesses are
             # checked, LLVM counts others in 128 bits, and calls what no library here has.
             if own >= SURE:

@@ -26,7 +26,8 @@ from contam.kernels.constants import (
     SURE_BLOCK,
     UNSPLIT_SHARE,
 )
-from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART
+from contam.kernels.run_together import PartTokens
+from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART, RunGroup
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,6 +73,9 @@ TOO_LONG = 16
 
 PASSAGE, QUESTION, CHOICES, ANSWER = 0, 1, 2, 3
 
+#: More than any machine does.
+NO_LIMIT = 1 << 62
+
 
 class ItemFacts(NamedTuple):
     """What the kernels need to know of items beside their tokens.
@@ -84,6 +88,39 @@ class ItemFacts(NamedTuple):
     letter: NDArray[np.uint64]
     number: NDArray[np.uint64]
     answer_words: NDArray[np.uint64]
+
+
+class ViewSpec(NamedTuple):
+    """How a view is matched.
+
+    unit, seed, min_run  of the tokens (WORDS, CHARS); tokens of the shortest run that is looked
+                         for, and of a run that is always reported
+    stride               1: every seed of an item is in the table. More: of each part only every
+                         stride-th gram of seed - stride + 1 tokens is; a seed holds one of them
+    most_steps           work that one batch may take, about a nanosecond each; what takes more is
+                         given up
+    """
+
+    unit: int
+    seed: int
+    min_run: int
+    stride: int = 1
+    most_steps: int = NO_LIMIT
+
+
+class Search(NamedTuple):
+    """What a worker matches documents against, and what it notes meanwhile.
+
+    last_run    int32[parts], scratch of `find_runs`
+    longest_at  see `note_longest`, updated
+    """
+
+    spec: ViewSpec
+    gram_table: GramTable
+    facts: ItemFacts
+    scratch: AlignScratch
+    last_run: NDArray[np.int32]
+    longest_at: NDArray[np.uint16]
 
 
 class MatchRows(NamedTuple):
@@ -148,22 +185,16 @@ def new_match(rows: MatchRows, item: int, document: int) -> bool:
 
 @lean_kernel
 def weigh_part(
-    runs: NDArray[np.int32],
-    order: NDArray[np.int64],
-    limits: tuple[int, int],
-    min_run: int,
-    gram_table: GramTable,
-    reach: NDArray[np.int32],
-    rows: MatchRows,
+    group: RunGroup, min_run: int, gram_table: GramTable, reach: NDArray[np.int32], rows: MatchRows
 ) -> float:
     """Fill the newest match's columns of one part; the weight share of its tokens in any run.
 
-    limits   (lo, hi): runs[order[lo:hi]] are the part's runs in this document
+    group    the part's runs in this document
     min_run  tokens of a run that is always reported
     reach    int32[>= tokens of the part, 2], scratch: for each token the furthest end of the runs
              that begin there, and of those that are always reported
     """
-    lo, hi = limits
+    runs, order, lo, hi = group
     part = int64(runs[order[lo], RUN_PART])
     kind = part & 3
     first = gram_table.part_start[part]
@@ -205,10 +236,9 @@ def weigh_part(
 
 
 @lean_kernel
-def next_place(
-    runs: NDArray[np.int32], order: NDArray[np.int64], lo: int, hi: int, gap: int
-) -> int:
-    """End of the place that starts at order[lo]: runs no more than `gap` tokens apart."""
+def next_place(group: RunGroup, gap: int) -> int:
+    """End of the place that starts with the group: runs no more than `gap` tokens apart."""
+    runs, order, lo, hi = group
     end = runs[order[lo], RUN_DOC] + runs[order[lo], RUN_LENGTH]
     y = lo + 1
     while y < hi and runs[order[y], RUN_DOC] <= end + gap:
@@ -219,9 +249,7 @@ def next_place(
 
 @lean_kernel
 def align_part(
-    runs: NDArray[np.int32],
-    order: NDArray[np.int64],
-    limits: tuple[int, int],
+    group: RunGroup,
     doc: Document,
     gram_table: GramTable,
     scratch: AlignScratch,
@@ -230,11 +258,11 @@ def align_part(
 ) -> None:
     """Align one part at every place of the document; fill the newest match row.
 
-    blocks  int32[room, BLOCK_COLUMNS], scratch
+    group   its runs;  blocks  int32[room, BLOCK_COLUMNS], scratch
     scratch.spans[part & 3] is set to the first and last document token of the best place; it stays
     as it was where there is none.
     """
-    lo, hi = limits
+    runs, order, lo, hi = group
     part = int64(runs[order[lo], RUN_PART])
     kind = part & 3
     first = gram_table.part_start[part]
@@ -243,7 +271,7 @@ def align_part(
     weights, worth = gram_table.weight, scratch.worth
     # An answer must stand there word by word to be told.
     letters = gram_table.letters if kind != ANSWER else gram_table.letters[:0]
-    whole = (gram_table.token, weights, letters, first, m)
+    whole = PartTokens(gram_table.token, weights, letters, first, m)
     total = max(gram_table.part_weight[part], LEAST_WEIGHT)
     n = 0
     chains = 0
@@ -255,7 +283,7 @@ def align_part(
     while y < hi:
         if not spend(rows, m):
             return
-        end = next_place(runs, order, y, hi, min(m, MOST_GAP) + MORE_GAP)
+        end = next_place(RunGroup(runs, order, y, hi), min(m, MOST_GAP) + MORE_GAP)
         begin = n
         share = 0.0
         for z in range(y, end):
@@ -274,9 +302,8 @@ def align_part(
                     chains += 1
                     share = 1.0
         if n == begin:
-            n, chains, gained = align_place(
-                whole, doc, runs, (order, y, end - y), scratch, blocks, (n, chains)
-            )
+            place = RunGroup(runs, order, y, end)
+            n, chains, gained = align_place(whole, doc, place, scratch, blocks, (n, chains))
             if n < 0:
                 rows.used[2] |= FEW_BLOCKS
                 return

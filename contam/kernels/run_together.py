@@ -17,7 +17,7 @@ class Document(NamedTuple):
     """The tokens of a document, and the text they were made of.
 
     hashes  uint64[n tokens];  spans  int32[n tokens, 2], their bytes, counted from `begin` on
-    text    uint8[...], UTF-8, in which the document begins at `begin`
+    text    uint8[...], UTF-8; the document is text[begin:end]
     """
 
     hashes: NDArray[np.uint64]
@@ -25,25 +25,33 @@ class Document(NamedTuple):
     spans: NDArray[np.int32]
     text: NDArray[np.uint8]
     begin: int
+    end: int
+
+
+class PartTokens(NamedTuple):
+    """The tokens of a part of an item.
+
+    token, weight, letters  their hashes, weights and letters: see `GramTable`
+    first, n  where in `token` and `letters` the part begins, and its tokens
+    """
+
+    token: NDArray[np.uint64]
+    weight: NDArray[np.float32]
+    letters: NDArray[np.uint8]
+    first: int
+    n: int
 
 
 @lean_kernel
-def run_together(
-    doc: Document,
-    d: int,
-    part: tuple[NDArray[np.uint64], NDArray[np.uint8], int],
-    box: tuple[int, int],
-    step: int,
-) -> int:
+def run_together(doc: Document, d: int, part: PartTokens, box: tuple[int, int], step: int) -> int:
     """How many words of a part, at least two, the word d of the document is; 0 where it is none.
 
     Two digits are not parted: `12` is another number than `1 2`.
 
-    part  (item token hashes, letters of each, index of the part's first token)
-    box   (word of the part, words from there on, or up to there where step is -1)
+    box  (word of the part, words from there on, or up to there where step is -1)
     """
-    tokens, letters, first = part
-    at, most = first + box[0], box[1]
+    tokens, letters = part.token, part.letters
+    at, most = part.first + box[0], box[1]
     begin, end = doc.begin + int64(doc.spans[d, 0]), doc.begin + int64(doc.spans[d, 1])
     text, n = doc.text, 0
     while n < most and begin < end and at < letters.shape[0]:
@@ -66,11 +74,7 @@ def run_together(
 
 
 @lean_kernel
-def follow_back(
-    part: tuple[NDArray[np.uint64], NDArray[np.uint8], int],
-    doc: Document,
-    box: tuple[int, int, int, int],
-) -> tuple[int, int]:
+def follow_back(part: PartTokens, doc: Document, box: tuple[int, int, int, int]) -> tuple[int, int]:
     """How far the ends of two stretches are equal behind words that are run together.
 
     The word before the ends must be such a one: equal words alone are none of this.
@@ -78,12 +82,11 @@ def follow_back(
     box     (first item token in the part, item tokens, first document token, document tokens)
     return  (item tokens, document tokens), 0 and 0 where nothing is
     """
-    tokens, _, first = part
     i, m, d, n = box
     found, words = 0, 0
     while found < m and words < n:
         here, there = i + m - found - 1, d + n - words - 1
-        if words > 0 and tokens[first + here] == doc.hashes[there]:
+        if words > 0 and part.token[part.first + here] == doc.hashes[there]:
             count = 1
         else:
             count = run_together(doc, there, part, (here, m - found), -1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from contam.kernels._jit import int64, lean_kernel
 from contam.kernels.bits import bit_of
@@ -20,6 +20,19 @@ RUN_ITEM = 1
 RUN_DOC = 2
 RUN_LENGTH = 3
 RUN_COLUMNS = 4
+
+
+class RunGroup(NamedTuple):
+    """Runs of a document that are looked at together: runs[order[lo]] up to runs[order[hi - 1]].
+
+    runs  int32[room, RUN_COLUMNS];  order  int64[room], see `order_runs`
+    """
+
+    runs: NDArray[np.int32]
+    order: NDArray[np.int64]
+    lo: int
+    hi: int
+
 
 #: What it takes to write a run, and to order and read it later, in steps of `find_runs`.
 RUN_STEPS = 8

@@ -12,6 +12,7 @@ from contam.kernels._jit import lean_kernel
 from contam.kernels.gram_table import hash_gram
 from contam.kernels.letters import LetterScratch, keep_keys
 from contam.kernels.pairs import pair_of
+from contam.kernels.run_together import Document
 from contam.kernels.tokens import WORDS, tokenize
 
 if TYPE_CHECKING:
@@ -83,8 +84,9 @@ def sample_text(
             n = tokenize(text, limits, unit, hashes[at:], spans, tables)
             count = sample_document(hashes, (at, at + n), sizes, i, entries, count)
             if unit == WORDS:
+                doc = Document(hashes[at:], n, spans, text, limits[0], limits[1])
                 keys = (torn[2], n_keys, i, sizes[2])
-                n_keys = keep_keys(text, limits, spans, n, torn[0], tables, torn[1], keys)
+                n_keys = keep_keys(doc, torn[0], tables, torn[1], keys)
         total += n
         starts[i + 1] = total
     return count, n_keys

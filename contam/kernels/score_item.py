@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from contam.kernels._jit import int64, lean_kernel
 from contam.kernels.constants import (
@@ -19,68 +19,39 @@ from contam.kernels.match_rows import (
     PIECE_LENGTH,
     PIECE_PART,
     REAL_COVERAGE,
-    ItemFacts,
     MatchRows,
+    Search,
     add_piece,
     align_part,
     new_match,
     spend,
     weigh_part,
 )
-from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART
+from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART, RunGroup
 from contam.kernels.surroundings import add_surroundings
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from contam.kernels.align import AlignScratch
-    from contam.kernels.gram_table import GramTable
     from contam.kernels.run_together import Document
-
-
-#: More than any machine does.
-NO_LIMIT = 1 << 62
-
-
-class ViewSpec(NamedTuple):
-    """How a view is matched.
-
-    unit, seed, min_run  of the tokens (WORDS, CHARS); tokens of the shortest run that is looked
-                         for, and of a run that is always reported
-    stride               1: every seed of an item is in the table. More: of each part only every
-                         stride-th gram of seed - stride + 1 tokens is; a seed holds one of them
-    most_steps           work that one batch may take, about a nanosecond each; what takes more is
-                         given up
-    """
-
-    unit: int
-    seed: int
-    min_run: int
-    stride: int = 1
-    most_steps: int = NO_LIMIT
 
 
 @lean_kernel
 def add_loose_runs(
-    runs: NDArray[np.int32],
-    order: NDArray[np.int64],
-    limits: tuple[int, int],
-    min_run: int,
-    length: int,
-    first_piece: int,
-    rows: MatchRows,
+    group: RunGroup, min_run: int, length: int, first_piece: int, rows: MatchRows
 ) -> None:
     """Report every run of min_run tokens (or the whole part) that no block of the part contains."""
+    runs, order, lo, hi = group
     match = rows.used[0] - 1
     alignment = 0
     last = rows.used[1]
-    if not spend(rows, (limits[1] - limits[0]) * (last - first_piece)):
+    if not spend(rows, (hi - lo) * (last - first_piece)):
         return
     pieces = rows.pieces
     for p in range(first_piece, last):
         alignment = max(alignment, pieces[p, PIECE_ALIGNMENT] + 1)
-    for y in range(limits[0], limits[1]):
+    for y in range(lo, hi):
         run = order[y]
         n = int64(runs[run, RUN_LENGTH])
         if n < min_run and n < length:
@@ -101,9 +72,7 @@ def add_loose_runs(
 
 @lean_kernel
 def is_promising(
-    runs: NDArray[np.int32],
-    order: NDArray[np.int64],
-    limits: tuple[int, int],
+    group: RunGroup,
     min_run: int,
     parts: tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float64]],
 ) -> bool:
@@ -112,10 +81,11 @@ def is_promising(
     Runs that overlap count twice here: this lets too much through, never too little.
     parts  part_start, weight and part_weight of the gram table
     """
+    runs, order, lo, hi = group
     part_start, weights, part_weight = parts
     weight = 0.0
     last = -1
-    for y in range(limits[0], limits[1]):
+    for y in range(lo, hi):
         run = order[y]
         part = int64(runs[run, RUN_PART])
         first = part_start[part]
@@ -135,24 +105,20 @@ def is_promising(
 
 @lean_kernel
 def score_item(
-    runs: NDArray[np.int32],
-    order: NDArray[np.int64],
-    limits: tuple[int, int],
+    group: RunGroup,
     doc: Document,
     number: int,
-    spec: ViewSpec,
-    gram_table: GramTable,
-    facts: ItemFacts,
-    scratch: AlignScratch,
+    search: Search,
     blocks: NDArray[np.int32],
     rows: MatchRows,
 ) -> None:
-    """One item whose runs in this document are runs[order[lo:hi]]: a match row, or nothing.
+    """One item by its runs in this document: a match row, or nothing.
 
     number  of the document in the batch
     blocks  int32[room, BLOCK_COLUMNS], scratch
     """
-    lo, hi = limits
+    runs, order, lo, hi = group
+    gram_table, scratch, min_run = search.gram_table, search.scratch, search.spec.min_run
     item = int64(runs[order[lo], RUN_PART]) >> 2
     if not new_match(rows, item, number):
         return
@@ -171,20 +137,20 @@ def score_item(
         while end < hi and runs[order[end], RUN_PART] == part:
             end += 1
         length = gram_table.part_start[part + 1] - gram_table.part_start[part]
-        here = (y, end)
-        share = weigh_part(runs, order, here, spec.min_run, gram_table, scratch.reach, rows)
-        reported = rows.matches[match, MATCH_LONGEST + kind] >= min(spec.min_run, length)
+        here = RunGroup(runs, order, y, end)
+        share = weigh_part(here, min_run, gram_table, scratch.reach, rows)
+        reported = rows.matches[match, MATCH_LONGEST + kind] >= min(min_run, length)
         begin = rows.used[1]
         covered = rows.matches[match, MATCH_COVERED + kind]
         if share >= WORTH_ALIGNING or covered >= WORTH_ALIGNING_TOKENS * length:
-            align_part(runs, order, here, doc, gram_table, scratch, blocks, rows)
+            align_part(here, doc, gram_table, scratch, blocks, rows)
             reported = reported or rows.reals[match, REAL_COVERAGE + kind] >= LEAST_REPORTED
         if reported:
-            add_loose_runs(runs, order, here, spec.min_run, length, begin, rows)
+            add_loose_runs(here, min_run, length, begin, rows)
         wanted = wanted or reported
         y = end
     if not wanted:
         rows.used[0] = match
         rows.used[1] = first_piece
         return
-    add_surroundings(item, (doc.hashes, doc.n), first_piece, gram_table, facts, scratch, rows)
+    add_surroundings(item, (doc.hashes, doc.n), first_piece, search, rows)

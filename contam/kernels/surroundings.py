@@ -43,6 +43,7 @@ from contam.kernels.match_rows import (
     REAL_COVERAGE,
     ItemFacts,
     MatchRows,
+    Search,
     add_piece,
 )
 
@@ -312,9 +313,7 @@ def add_surroundings(
     item: int,
     doc: tuple[NDArray[np.uint64], int],
     first_piece: int,
-    gram_table: GramTable,
-    facts: ItemFacts,
-    scratch: AlignScratch,
+    search: Search,
     rows: MatchRows,
 ) -> None:
     """Complete the newest match: a short stem, the choices behind the question, the answer.
@@ -322,6 +321,7 @@ def add_surroundings(
     first_piece    first of the match's pieces of evidence
     scratch.spans  int64[4, 2], document tokens where each part was aligned, -1 where it was not
     """
+    gram_table, scratch = search.gram_table, search.scratch
     spans = scratch.spans
     question = (spans[QUESTION, 0], spans[QUESTION, 1])
     if question[0] >= 0:
@@ -349,4 +349,4 @@ def add_surroundings(
     lo = max(question[1], choices_end) if listed else question[1]
     hi = min(doc[1], lo + ANSWER_REACH)
     answer_span = (spans[ANSWER, 0], spans[ANSWER, 1])
-    add_answer(item, (lo, hi, listed), doc[0], gram_table, facts, answer_span, rows)
+    add_answer(item, (lo, hi, listed), doc[0], gram_table, search.facts, answer_span, rows)

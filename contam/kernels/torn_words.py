@@ -17,6 +17,8 @@ from contam.kernels.gram_table import GRAM_BASE, GRAM_SPREAD
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from contam.kernels.run_together import Document
+
 #: Words that are looked at together.
 BLOCK = 16
 #: Letters above which a word is long.
@@ -184,22 +186,16 @@ def edge_kinds(spans: NDArray[np.int32], first: int, n: int) -> np.uint64:
 
 
 @lean_kernel
-def find_suspects(
-    text: NDArray[np.uint8],
-    limits: tuple[int, int],
-    spans: NDArray[np.int32],
-    n: int,
-    heads: NDArray[np.uint64],
-    suspects: NDArray[np.int32],
-) -> int:
-    """Words of the document text[limits[0] : limits[1]] that may begin torn ones; how many.
+def find_suspects(doc: Document, heads: NDArray[np.uint64], suspects: NDArray[np.int32]) -> int:
+    """Words of a document that may begin torn ones; how many.
 
     They are long ones, and those before single letters that are no words, where several are near.
 
-    spans     int32[n, 2], its words;  heads  see `begins_several`
+    heads     see `begins_several`
     suspects  int32[>= 2 * n], written: their numbers, some twice
     """
-    lo = limits[0]
+    text, spans, n, lo = doc.text, doc.spans, doc.n, doc.begin
+    limits = (lo, doc.end)
     count = 0
     before = _ZERO
     for first in range(0, n, BLOCK):

@@ -78,6 +78,16 @@ def row_of(rows: columns.MatchRows, number: int) -> tuple[dict[str, object], lis
     return shown, rows.reals[number].tolist()
 
 
+NO_TOKENS = np.empty(0, np.uint64), np.empty((0, 2), np.int32), np.empty(0, np.int64)
+
+
+def search_of(view: SearchView, longest_at: np.ndarray) -> columns.Search:
+    """What the kernels search by a view with."""
+    last_run = np.zeros(len(view.gram_table.part_start) - 1, np.int32)
+    scratch = new_scratch(view.longest)
+    return columns.Search(view.spec, view.gram_table, view.facts, scratch, last_run, longest_at)
+
+
 def told_by_kernels(view: SearchView, documents: list[str]) -> dict[tuple[int, int], Told]:
     """(document, item) -> what a scan writes of it."""
     here = batch(documents)
@@ -85,16 +95,10 @@ def told_by_kernels(view: SearchView, documents: list[str]) -> dict[tuple[int, i
     rows, where, _ = scan_batch(
         here.data,
         here.offsets,
-        view.spec,
-        gram_table,
-        view.facts,
+        NO_TOKENS,
+        search_of(view, np.zeros((len(gram_table.token), 1), np.uint16)),
         char_tables(),
         new_buffers(int(np.diff(here.offsets).max(initial=0)), view.spec.unit),
-        new_scratch(view.longest),
-        (
-            np.zeros(len(gram_table.part_start) - 1, np.int32),
-            np.zeros((len(gram_table.token), 1), np.uint16),
-        ),
     )
     n_matches, n_pieces, lacking, _ = rows.used.tolist()
     assert lacking == 0

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contam.kernels import align, fill
-from contam.kernels.run_together import Document
-from contam.kernels.runs import RUN_COLUMNS
+from contam.kernels.run_together import Document, PartTokens
+from contam.kernels.runs import RUN_COLUMNS, RunGroup
 from tests.kernels.support import FEW, frozen, u64s
 from tests.twins import chains as twin
 from tests.twins import evidence
@@ -67,14 +67,14 @@ def test_of_too_long_a_stretch_the_tokens_at_the_anchor_count(end, other):
 # -------------------------------------------------------------------- runs and their chains
 
 
-def runs_of(runs: list[twin.Run], before: int = 2) -> tuple[np.ndarray, tuple]:
-    """Runs as the kernels take them, behind others, and the place that holds them all."""
+def runs_of(runs: list[twin.Run], before: int = 2) -> RunGroup:
+    """Runs as the kernels take them, behind others."""
     table = np.full((len(runs) + before, RUN_COLUMNS), 5, np.int32)
     for number, run in enumerate(runs):
         # Written backwards: only the order says which comes first.
         table[len(table) - 1 - number, 1:] = run
     order = np.arange(len(table), dtype=np.int64)[::-1].copy()
-    return table, (order, 0, len(runs))
+    return RunGroup(table, order, 0, len(runs))
 
 
 ANY_RUNS = st.lists(
@@ -92,9 +92,8 @@ def test_the_heaviest_chain_of_unused_runs_is_found(runs, weights, more):
     scratch = align.new_scratch(30)
     scratch.used[: len(runs)] = [y not in unused for y in range(len(runs))]
     scratch.weight_before[:31] = [0.0, *np.cumsum(weights)]
-    table, place = runs_of(runs)
     found = []
-    at = align.best_chain(table, place, scratch)
+    at = align.best_chain(runs_of(runs), scratch)
     while at >= 0:
         found.append(int(at))
         at = scratch.chain_before[at]
@@ -131,14 +130,13 @@ def placed(
     document = evidence.Document.of(doc, seed, [])
     runs = evidence.maximal_runs(item, document, seed)
     runs.sort(key=lambda run: (run[1], run[0]))
-    table, place = runs_of(runs)
     text_scratch = (len(runs) + len(item) + 50) * twin.MOST_CHAINS
     blocks = np.full((text_scratch, align.BLOCK_COLUMNS), -7, np.int32)
-    part = (u64s(item), frozen(weights, np.float32), frozen([], np.uint8), 0, len(item))
+    part = PartTokens(u64s(item), frozen(weights, np.float32), frozen([], np.uint8), 0, len(item))
     spans = frozen(np.zeros((len(doc), 2)), np.int32)
-    there = Document(u64s(doc), len(doc), spans, frozen([], np.uint8), 0)
+    there = Document(u64s(doc), len(doc), spans, frozen([], np.uint8), 0, 0)
     scratch = align.new_scratch(len(item))
-    n, chains, matched = align.align_place(part, there, table, place, scratch, blocks, (1, 5))
+    n, chains, matched = align.align_place(part, there, runs_of(runs), scratch, blocks, (1, 5))
     want = twin.align_place(runs, item, weights, doc)
     return (blocks[1:n].tolist(), chains - 5, matched), (want, runs)
 

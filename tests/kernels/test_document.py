@@ -140,7 +140,7 @@ def test_pieces_in_any_order_are_placed_in_code_points(chars, first, more):
     )
     before = "é".encode()
     text = frozen(np.frombuffer(before + "".join(chars).encode(), np.uint8), np.uint8)
-    document = Document(u64s([0] * len(chars)), len(chars), spans, text, len(before))
+    document = Document(u64s([0] * len(chars)), len(chars), spans, text, len(before), len(text))
     gram_table = view_of([make_item(0, question="one two three four five")]).gram_table
     place_pieces(document, gram_table, rows, first, where)
     data = text.tobytes()[len(before) :]

@@ -14,6 +14,7 @@ from contam.kernels._jit import kernel
 from contam.kernels.document import mend, new_buffers
 from contam.kernels.gram_table import tag_of
 from contam.kernels.pairs import DOCUMENT_BITS
+from contam.kernels.run_together import Document
 from contam.kernels.tokenize_items import tokenize_parts
 from contam.kernels.tokens import WORDS, tokenize
 from contam.text.tokenizer import char_tables, tokenize_bytes
@@ -45,13 +46,17 @@ def twin_part(text: str) -> twin.Part:
     return twin.Part(found)
 
 
-def suspects_of(text: str) -> list[int]:
+def document_of(text: str) -> Document:
     data = np.frombuffer(text.encode(), np.uint8)
     tokens = tokenize_bytes(text.encode())
-    out = np.empty(2 * len(tokens), np.int32)
     spans = frozen(tokens.spans, np.int32)
-    heads = np.empty(0, np.uint64)
-    n = torn_words.find_suspects(data, (0, len(data)), spans, len(tokens), heads, out)
+    return Document(u64s(tokens.hashes), len(tokens), spans, data, 0, len(data))
+
+
+def suspects_of(text: str) -> list[int]:
+    document = document_of(text)
+    out = np.empty(2 * document.n, np.int32)
+    n = torn_words.find_suspects(document, np.empty(0, np.uint64), out)
     return sorted(set(out[:n].tolist()))
 
 
@@ -74,7 +79,8 @@ def test_plain_prose_is_not_suspected():
 def mended_words(text, n_bytes, gram_table, tables, buffers):
     """The words of a text as a scan has them."""
     n = tokenize(text, (0, n_bytes), WORDS, buffers.hashes, buffers.spans, tables)
-    return mend(text, (0, n_bytes), n, gram_table, tables, buffers)
+    doc = Document(buffers.hashes, n, buffers.spans, text, 0, n_bytes)
+    return mend(doc, gram_table, tables, buffers)
 
 
 def scanned(view, text: str) -> list[twin.Word]:
@@ -114,11 +120,10 @@ def test_an_index_keeps_letters_of_every_document_that_a_scan_puts_right(world):
     scratch = letters.new_letter_scratch(texts.n_bytes)
     hashes = letters.letter_hashes(texts.data, texts.offsets, scratch, char_tables())
     asked = {value >> 64 - 40 for value in hashes.tolist()}
-    tokens = tokenize_bytes(document.encode())
+    doc = document_of(document)
     kept = np.empty(here.n_bytes + 16, np.uint64)
     n = letters.keep_keys(
-        here.data, (0, here.n_bytes), frozen(tokens.spans, np.int32), len(tokens),
-        np.empty(2 * len(tokens), np.int32), char_tables(), letters.new_letter_scratch(),
+        doc, np.empty(2 * doc.n, np.int32), char_tables(), letters.new_letter_scratch(),
         (kept, 0, 7, 40),
     )  # fmt: skip
     assert {pair % 2**DOCUMENT_BITS for pair in kept[:n].tolist()} == {7}

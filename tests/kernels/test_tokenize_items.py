@@ -13,11 +13,11 @@ from contam.detect.match.collect import as_halves
 from contam.detect.match.matching import matches_from_rows
 from contam.detect.match.pieces import Pieces
 from contam.kernels import tokenize_items
-from contam.kernels.align import new_scratch
-from contam.kernels.document import PRETOKENIZED, new_buffers, scan_tokens
+from contam.kernels.document import PRETOKENIZED, new_buffers, scan_batch
 from contam.kernels.token_texts import BREAK, HEAD, MISSING, TokenTable, measure_texts, write_texts
 from contam.kernels.tokenize_items import tokenize_parts
 from contam.text.tokenizer import char_tables
+from tests.kernels.evidence_support import search_of
 from tests.kernels.support import (
     LOOKALIKES,
     NAMES,
@@ -101,17 +101,14 @@ def test_given_tokens_are_matched_as_made_ones_are(world):
     tokens = tokenize_parts(here.data, here.offsets, view.spec.unit, char_tables())
     longest = int(np.diff(tokens[2]).max(initial=0))
     longest_at = np.zeros_like(made.longest_at)
-    rows, where, n_tokens = scan_tokens(
+    search = search_of(view, as_halves(longest_at))
+    rows, where, n_tokens = scan_batch(
         here.data,
         here.offsets,
         tokens,
-        view.spec._replace(unit=PRETOKENIZED),
-        view.gram_table,
-        view.facts,
+        search._replace(spec=view.spec._replace(unit=PRETOKENIZED)),
         char_tables(),
         new_buffers(longest, PRETOKENIZED),
-        new_scratch(view.longest),
-        (np.zeros(4 * len(items), np.int32), as_halves(longest_at)),
     )
     assert n_tokens == made.n_tokens
     assert longest_at.tolist() == made.longest_at.tolist()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from contam.detect.match.grams import make_table
 from contam.kernels import competing_items, constants, told_answers
 from contam.kernels import match_rows as columns
-from contam.kernels.score_item import ViewSpec
+from contam.kernels.match_rows import ViewSpec
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.tokenizer import tokenize_bytes
 from tests.twins import answers as twin

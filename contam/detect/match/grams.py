@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.match.variants import Variants
-    from contam.kernels.score_item import ViewSpec
+    from contam.kernels.match_rows import ViewSpec
 
 #: Grams that are looked at together where they need not be there all at once.
 _AT_ONCE = 1 << 22

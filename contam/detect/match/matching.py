@@ -15,8 +15,8 @@ from contam.detect.model import FIGURES_READ, N_PARTS, Matches
 from contam.kernels import match_rows as columns
 from contam.kernels.align import new_scratch
 from contam.kernels.competing_items import find_competing_items, first_pieces, scattered_shares
-from contam.kernels.document import new_buffers, scan_batch, scan_tokens
-from contam.kernels.score_item import NO_LIMIT
+from contam.kernels.document import new_buffers, scan_batch
+from contam.kernels.match_rows import NO_LIMIT, Search
 from contam.kernels.told_answers import renumbered_shares, told_answers
 from contam.text.tokenizer import char_tables
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from contam.detect.model import Float32s, Int32s, Int64s
     from contam.kernels.document import DocBuffers
     from contam.kernels.match_rows import MatchRows
+
+#: In place of the tokens of a batch that the kernels make themselves.
+_NONE_GIVEN = np.empty(0, np.uint64), np.empty((0, 2), np.int32), np.empty(0, np.int64)
 
 #: Documents up to this length are read with buffers of their thread: to take some anew for each
 #: question costs a service as much as a short answer takes in all.
@@ -84,19 +87,18 @@ class Matcher:
         Returns the rows of the documents in which something was found, some more than once.
         Raises DeadlinePassed when that takes too many steps; the collection then lacks the batch.
         """
-        view, tokens = self._view, None
+        view = self._view
+        tokens, starts = _NONE_GIVEN, batch.offsets
         if view.tokenizer is not None:
-            tokens = view.tokenizer.encode(batch.data, batch.offsets)
-        edges = batch.offsets if tokens is None else tokens.starts
-        self._ensure_capacity(int(np.diff(edges).max(initial=0)))
-        known = (self._spec, view.gram_table, view.facts, char_tables())
-        longest = self._last_run, as_halves(into.longest_at)
-        rest = (*known, self._buffers, self._scratch, longest)
-        if tokens is None:
-            found = scan_batch(batch.data, batch.offsets, *rest)
-        else:
-            given = tokens.hashes, tokens.spans, tokens.starts
-            found = scan_tokens(batch.data, batch.offsets, given, *rest)
+            made = view.tokenizer.encode(batch.data, batch.offsets)
+            tokens, starts = (made.hashes, made.spans, made.starts), made.starts
+        self._ensure_capacity(int(np.diff(starts).max(initial=0)))
+        search = Search(
+            *(self._spec, view.gram_table, view.facts, self._scratch, self._last_run),
+            as_halves(into.longest_at),
+        )
+        tables = char_tables()
+        found = scan_batch(batch.data, batch.offsets, tokens, search, tables, self._buffers)
         rows = self._add(batch, found, into)
         if self._capacity > _MOST_CAPACITY:
             self._set_capacity(_FIRST_CAPACITY)

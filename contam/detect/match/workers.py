@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from contam.errors import UsageError
-from contam.kernels.score_item import NO_LIMIT
+from contam.kernels.match_rows import NO_LIMIT
 from contam.memory import usable_cores
 
 if TYPE_CHECKING:

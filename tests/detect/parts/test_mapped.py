@@ -19,7 +19,7 @@ from contam.detect.match.matching import Matcher
 from contam.detect.parts.mapped import TreeError, map_tree, write_tree
 from contam.facts import Place
 from contam.files.addresses import checked
-from contam.kernels.score_item import ViewSpec
+from contam.kernels.match_rows import ViewSpec
 from contam.server.jobs.store import JobStore
 
 
