@@ -33,8 +33,8 @@ from contam.detect.indexed.search import torn_documents
 from contam.detect.plan import ScanParameters, make_plan, view_for_unit
 from contam.detect.policies.policy import get_policy
 from contam.index.array_files import CheckedArray
-from contam.index.pairs import PairTable
 from contam.index.recipe import load_recipe
+from contam.index.segment import PairTable
 from contam.index.writing.write import make_table, most_documents, write_arrays
 from contam.kernels.pairs import DOCUMENT_BITS
 

@@ -30,8 +30,7 @@ from contam.corpus.tokens import said, settled
 from contam.detect.show.reread import sources_file
 from contam.errors import ConfigError, Hint, Place, Plain, Statement, UsageError
 from contam.files.single import reading, write_file
-from contam.index.home import resolve_index
-from contam.index.open import Index
+from contam.index.open import Index, resolve_index
 from contam.study.by_name import KINDS, RELEASED, paths_of, with_paths
 from contam.study.by_name import checked as check_study
 from contam.text.token_ids import tokenizer_file

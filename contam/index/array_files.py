@@ -84,34 +84,11 @@ def write_array(folder: Path, name: str, array: NDArray[Any]) -> FileRecord:
 
     array  one or two dimensions; written little-endian, in C order. Raises OutputError.
     """
-    array = little_endian(array)
-    head = header(array.dtype, array.shape)
-    data = array.reshape(-1).view(np.uint8).data
-    digest = hashlib.sha256(head)
-    digest.update(data)
-    checks = checksums(head, data).tobytes()
+    array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     path = folder / f"{name}.npy"
     with writing(path):
-        write_synced(path, head, data)
-        write_synced(path.with_suffix(".crc"), checks)
-    return FileRecord(
-        name=path.name,
-        n_bytes=len(head) + len(data),
-        sha256=digest.hexdigest(),
-        checks=hashlib.sha256(checks).hexdigest(),
-    )
-
-
-def checksums(head: bytes, data: memoryview) -> NDArray[np.uint32]:
-    """CRC-32 of each block of a file that consists of `head` (shorter than a block) and `data`."""
-    size = len(head) + len(data)
-    found = np.empty(-(-size // BLOCK_BYTES), "<u4")
-    first = BLOCK_BYTES - len(head)
-    found[0] = zlib.crc32(data[:first], zlib.crc32(head))
-    for number in range(1, len(found)):
-        begin = first + (number - 1) * BLOCK_BYTES
-        found[number] = zlib.crc32(data[begin : begin + BLOCK_BYTES])
-    return found
+        write_synced(path, header(array.dtype, array.shape), array.reshape(-1).view(np.uint8).data)
+    return record_file(path)
 
 
 def write_synced(path: Path, *pieces: bytes | memoryview) -> None:
@@ -124,7 +101,7 @@ def write_synced(path: Path, *pieces: bytes | memoryview) -> None:
 
 
 def record_file(path: Path) -> FileRecord:
-    """The record of a file that is not an array; writes its checksums. Raises OutputError."""
+    """The record of a file, whose checksums are written beside it. Raises OutputError."""
     digest, found, n_bytes = hashlib.sha256(), [], 0
     with writing(path), path.open("rb") as file:
         while block := file.read(BLOCK_BYTES):
@@ -390,8 +367,3 @@ def parse_header(raw: bytes) -> tuple[np.dtype[Any], tuple[int, ...]]:
     if header(dtype, shape) != raw:
         raise HeaderError("the header of the array is not one of ours")
     return dtype, shape
-
-
-def little_endian(array: NDArray[Any]) -> NDArray[Any]:
-    """The array as it is written: little-endian, C order; a copy only where it differs."""
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))

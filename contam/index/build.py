@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +25,6 @@ from contam.errors import (
 from contam.files.stores import lies_in
 from contam.index.array_files import writing
 from contam.index.groups import PARTS, cut_groups, groups_of, with_groups
-from contam.index.home import local_folder
 from contam.index.manifest import (
     LOCK,
     MANIFEST,
@@ -34,7 +33,9 @@ from contam.index.manifest import (
     read_manifest,
     writer_lock,
 )
+from contam.index.minhash import permutations
 from contam.index.model import DOCUMENT_BITS, KEY_BITS, LARGE_CORPUS, MOST_KEY_BITS, Manifest
+from contam.index.open import local_folder
 from contam.index.recipe import load_recipe
 from contam.index.states import RETIRED_NAME, STATES, note_states
 from contam.index.warm import small_corpus
@@ -44,13 +45,13 @@ from contam.index.writing.intake import (
     IntakeReader,
     Result,
     Task,
-    Tools,
     failed,
     listed_record,
     new_record,
     pending_places,
     running,
 )
+from contam.index.writing.sampling import tokenizer_of
 from contam.index.writing.write import write_segment
 from contam.kernels.warm_up import compile_once
 from contam.memory import usable_cores
@@ -121,8 +122,11 @@ def build(
     A shard that cannot be read does not raise: the manifest records it with the reason. Raises
     CorpusError, OutputError, IndexBusyError, IndexMismatchError and UsageError.
     """
-    folder, paths = begun(corpus, index, workers, memory, overwrite=overwrite)
-    fresh = fresh_manifest(paths, recipe, text, columns, exclude, progress, lines=lines)
+    work = Work(workers, memory, progress)
+    folder, fresh = begun(
+        *(corpus, index, recipe, work),
+        text=text, columns=columns, exclude=exclude, lines=lines, overwrite=overwrite,
+    )  # fmt: skip
     with writer_lock(folder):
         there = (folder / MANIFEST).exists() and not overwrite
         manifest = _resumed(folder, fresh) if there else fresh
@@ -130,47 +134,73 @@ def build(
             with writing(folder / STATES):
                 (folder / STATES).unlink(missing_ok=True)
         manifest = with_groups(folder, manifest, memory)
-        done = index_pending(folder, manifest, workers=workers, memory=memory, progress=progress)
+        done = index_pending(folder, manifest, work)
         shutil.rmtree(folder / PARTS, ignore_errors=True)
         return done
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """How a build works: its threads, the bytes it may hold, and who is told how far it is.
+
+    Raises UsageError for a number of workers or bytes that makes no sense.
+    """
+
+    workers: int | None
+    memory: int
+    progress: BuildProgress | None = None
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and not 1 <= self.workers <= _MOST_WORKERS:
+            raise UsageError(
+                "workers must be 1 to {}, not {}", _MOST_WORKERS, self.workers,
+                hint="leave it out for one per core",
+            )  # fmt: skip
+        if self.memory < LEAST_MEMORY:
+            raise UsageError(
+                "memory of {:,} bytes is too little", self.memory,
+                hint=Statement("give {}MB or more", LEAST_MEMORY // 10**6),
+            )  # fmt: skip
+
+    @property
+    def n_workers(self) -> int:
+        """Threads to use: what was asked for, or one a core, as far as the memory goes."""
+        wanted = min(self.workers or usable_cores(), _MOST_WORKERS)
+        # Data read ahead is in memory besides a segment: a small memory has room for few workers.
+        return max(1, min(wanted, self.memory // 4 // _WORKER_BYTES))
+
+    def note(self, message: str) -> None:
+        """Tell something worth a line."""
+        if self.progress is not None:
+            self.progress.note(message)
 
 
 def begun(
     corpus: PathLike | Sequence[PathLike],
     index: PathLike,
-    workers: int | None,
-    memory: int,
-    *,
-    overwrite: bool,
-) -> tuple[Path, list[PathLike]]:
-    """The folder of an index that may be built, and the paths of its corpus. Raises as `build`."""
-    folder = local_folder(index)
-    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
-    check_limits(workers, memory)
-    refuse_inside(folder, paths)
-    check_free(folder, overwrite=overwrite)
-    return folder, paths
-
-
-def fresh_manifest(
-    paths: Sequence[PathLike],
     recipe: str | Recipe,
+    work: Work,
+    share: tuple[int, int] = (0, 1),
+    *,
     text: str | None,
     columns: Mapping[str, str] | None,
     exclude: Sequence[str],
-    progress: BuildProgress | None,
-    share: tuple[int, int] = (0, 1),
-    *,
-    lines: bool = False,
-) -> Manifest:
-    """What an index of the corpus as it is now begins with: every shard is pending.
+    lines: bool,
+    overwrite: bool,
+) -> tuple[Path, Manifest]:
+    """The folder of an index, and what it begins with: every shard of the corpus is pending.
 
     share  a number from 0 and a count: only shards of every n-th group are opened
+    Raises as `build`.
     """
+    folder = local_folder(index)
+    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
+    refuse_inside(folder, paths)
+    check_free(folder, overwrite=overwrite)
     if isinstance(recipe, str):
         recipe = load_recipe(recipe)
     columns = {**(columns or {}), **settled(columns or {})}
-    found, aside = listed(paths, columns, progress, lines=lines)
+    found, aside = listed(paths, columns, work, lines=lines)
     shards, excluded = leave_out(found, exclude)
     if not recipe.key_bits:
         is_large = sum(shard.size_bytes for shard in shards) >= LARGE_CORPUS
@@ -183,7 +213,7 @@ def fresh_manifest(
         told = following_of(shards, place, columns)
         return (new_record if place in mine else listed_record)(shard, text, told)
 
-    return Manifest(
+    manifest = Manifest(
         recipe=recipe,
         paths=tuple(sorted(str(path) for path in paths)),
         shards=tuple(map_shards(record, shards)),
@@ -194,14 +224,11 @@ def fresh_manifest(
         excluded=excluded,
         passed_over=aside,
     )
+    return folder, manifest
 
 
 def listed(
-    paths: Sequence[PathLike],
-    columns: Mapping[str, str] | None,
-    progress: BuildProgress | None,
-    *,
-    lines: bool = False,
+    paths: Sequence[PathLike], columns: Mapping[str, str], work: Work, *, lines: bool
 ) -> tuple[tuple[Shard, ...], tuple[str, ...]]:
     """The shards below some paths, and the folders that were passed over.
 
@@ -209,21 +236,13 @@ def listed(
     """
     shards, skipped = survey(paths, look=False, lines=lines)
     refuse_left_out(skipped, columns)
-    if progress is not None:
-        for file in skipped:
-            if file.ours:
-                progress.note(f"left out of the corpus: {file.path}: {file.reason}")
+    for file in skipped:
+        if file.ours:
+            work.note(f"left out of the corpus: {file.path}: {file.reason}")
     return shards, passed_over(skipped)
 
 
-def index_pending(
-    folder: Path,
-    manifest: Manifest,
-    *,
-    workers: int | None,
-    memory: int,
-    progress: BuildProgress | None,
-) -> Manifest:
+def index_pending(folder: Path, manifest: Manifest, work: Work) -> Manifest:
     """Read what is pending in a manifest and publish each segment; the caller has the lock."""
 
     def publish(now: Manifest, states: States) -> None:
@@ -235,51 +254,41 @@ def index_pending(
         publish_manifest(folder, manifest)
         remove_strays(folder, manifest)
 
-    return read_pending(
-        folder,
-        manifest,
-        publish,
-        begin=begin,
-        workers=workers,
-        memory=memory,
-        progress=progress,
-    )
+    return read_pending(folder, manifest, publish, work, begin)
 
 
 def read_pending(
     folder: Path,
     manifest: Manifest,
     publish: Callable[[Manifest, States], None],
-    *,
+    work: Work,
     begin: Callable[[], None] = lambda: None,
-    workers: int | None,
-    memory: int,
-    progress: BuildProgress | None,
 ) -> Manifest:
     """Write the segments of what is pending in a manifest below the folder.
 
-    begin    called before anything is written, when it is known that something can be read
     publish  called with the manifest whenever segments of whole shards were added to it, and with
              the states of the shards added since the last call
+    begin    called before anything is written, when it is known that something can be read
     """
+    progress = work.progress
     compile_once("build", warmup_build, progress)
-    tools = Tools.of(manifest.recipe)
+    tokenizer = tokenizer_of(manifest.recipe)
+    if manifest.recipe.minhash:
+        permutations()
     intake = Intake.of(manifest)
     begin()
-    n_workers = worker_count(workers, memory)
     if progress is not None:
         progress.start(intake.n_bytes)
-    tasks = intake.tasks()
 
     def make() -> IntakeReader:
-        return IntakeReader(intake, manifest.shards, tools, progress)
+        return IntakeReader(intake, manifest, tokenizer, progress)
 
-    with running(tasks, n_workers, make) as pipeline:
-        builder = _Builder(folder, manifest, tools, (memory - _RESERVE) // 2, publish)
+    with running(intake.tasks(), work.n_workers, make) as pipeline:
+        builder = _Builder(folder, manifest, (work.memory - _RESERVE) // 2, publish)
         builder.run(intake, pipeline)
+    for note in unread_notes((one.name, one.unread) for one in builder.manifest.shards):
+        work.note(note)
     if progress is not None:
-        for note in unread_notes((one.name, one.unread) for one in builder.manifest.shards):
-            progress.note(note)
         progress.finish()
     return builder.manifest
 
@@ -295,21 +304,17 @@ class _Builder:
         self,
         folder: Path,
         manifest: Manifest,
-        tools: Tools,
         budget: int,
         publish: Callable[[Manifest, States], None],
     ) -> None:
         self.manifest = manifest
         self._folder = folder
-        self._tools = tools
         self._budget = budget
         self._tell = publish
         self._begins = {group.start for group in groups_of(manifest)}
         self._records: list[ShardRecord] = list(manifest.shards)
         self._done: list[str] = []  # read, but not published yet
-        self._parts: list[Sampled] = []
-        self._weight = 0
-        self._n_docs = 0
+        self._keep([])
         self._pieces: list[SegmentRecord] = []  # of the shard that is being read
         self._states: States = {}  # of shards that are read, but not published yet
 
@@ -318,8 +323,7 @@ class _Builder:
         for place in pending_places(self.manifest):
             record = self._records[place]
             if place in self._begins and self._done:
-                self._close(len(self._parts))
-                self._publish()
+                self._publish(len(self._parts))
             if place in intake.failures:
                 self._records[place] = failed(record, intake.failures[place])
             else:
@@ -332,12 +336,10 @@ class _Builder:
             self._note(intake.shards[place], self._records[place])
             self._done.append(record.name)
             if self._pieces:
-                self._close(len(self._parts))
-                self._publish()
-        self._close(len(self._parts))
+                self._publish(len(self._parts))
         # A finished build is not written again: killed then, it would leave a draft.
         if self._done:
-            self._publish()
+            self._publish(len(self._parts))
 
     def _take_shard(
         self, place: int, n_tasks: int, pipeline: Pipeline[Task, Result]
@@ -371,16 +373,19 @@ class _Builder:
             whole = next(i for i, other in enumerate(self._parts) if other.shard == part.shard)
             if whole:
                 # The shards before this one: it may yet fail, and they must not wait for it.
-                self._close(whole)
-                self._publish()
+                self._publish(whole)
             else:
                 self._close(len(self._parts))
 
+    def _keep(self, parts: list[Sampled]) -> None:
+        self._parts = parts
+        self._weight = sum(part.weight for part in parts)
+        self._n_docs = sum(part.n_docs for part in parts)
+
     def _close(self, n_parts: int) -> None:
         """Write the first parts as a segment, which counts once it is published."""
-        parts, self._parts = self._parts[:n_parts], self._parts[n_parts:]
-        self._weight = sum(part.weight for part in self._parts)
-        self._n_docs = sum(part.n_docs for part in self._parts)
+        parts = self._parts[:n_parts]
+        self._keep(self._parts[n_parts:])
         if not parts:
             return
         record = write_segment(self._folder, self.manifest.recipe, parts, self._records)
@@ -391,7 +396,9 @@ class _Builder:
         if record.failure is None and shard.state is not None:
             self._states[shard.uri] = record.sha256, shard.state
 
-    def _publish(self) -> None:
+    def _publish(self, n_parts: int) -> None:
+        """Write the first parts as a segment, and publish all that is written."""
+        self._close(n_parts)
         done = set(self._done)
         self.manifest = replace(
             self.manifest,
@@ -409,9 +416,7 @@ class _Builder:
 
     def _drop(self, place: int) -> None:
         """Forget all of a shard that cannot be read to its end."""
-        self._parts = [part for part in self._parts if part.shard != place]
-        self._weight = sum(part.weight for part in self._parts)
-        self._n_docs = sum(part.n_docs for part in self._parts)
+        self._keep([part for part in self._parts if part.shard != place])
         for piece in self._pieces:
             shutil.rmtree(self._folder / SEGMENTS / piece.id, ignore_errors=True)
         self._pieces = []
@@ -447,28 +452,6 @@ def remove_strays(folder: Path, manifest: Manifest) -> None:
 def _is_ours(name: str) -> bool:
     """Whether it is the name of a file or folder that contam writes into an index."""
     return name in _OURS or RETIRED_NAME.fullmatch(name) is not None
-
-
-def worker_count(workers: int | None, memory: int) -> int:
-    """Threads to use: what was asked for, or one a core, as far as the memory goes."""
-    wanted = min(workers or usable_cores(), _MOST_WORKERS)
-    # Data read ahead is in memory besides a segment: a small memory has room for few workers.
-    return max(1, min(wanted, memory // 4 // _WORKER_BYTES))
-
-
-def check_limits(workers: int | None, memory: int) -> None:
-    """Raise UsageError for a number of workers or bytes that makes no sense."""
-    if workers is not None and not 1 <= workers <= _MOST_WORKERS:
-        raise UsageError(
-            "workers must be 1 to {}, not {}", _MOST_WORKERS, workers,
-            hint="leave it out for one per core",
-        )  # fmt: skip
-    if memory < LEAST_MEMORY:
-        raise UsageError(
-            "memory of {:,} bytes is too little",
-            memory,
-            hint=Statement("give {}MB or more", LEAST_MEMORY // 10**6),
-        )
 
 
 def refuse_inside(folder: Path, paths: Sequence[PathLike]) -> None:

@@ -23,16 +23,15 @@ from contam.files.listed import state_at
 from contam.files.natural_order import natural_key
 from contam.index.build import (
     DEFAULT_MEMORY,
-    check_limits,
+    Work,
     index_pending,
     listed,
     refuse_inside,
     remove_strays,
 )
-from contam.index.home import local_folder
 from contam.index.manifest import publish_manifest, read_manifest, writer_lock
 from contam.index.model import DOCUMENT_BITS
-from contam.index.open import check_normaliser
+from contam.index.open import check_normaliser, local_folder
 from contam.index.segment import Segment
 from contam.index.states import (
     change_since,
@@ -98,7 +97,7 @@ def add(
     """
     folder = local_folder(index)
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
-    check_limits(workers, memory)
+    work = Work(workers, memory, progress)
     with _writing(folder):
         manifest = read_manifest(folder)
         check_normaliser(folder, manifest.recipe)
@@ -112,7 +111,7 @@ def add(
         if columns is None and alike and all(one == alike[0] for one in alike):
             columns = alike[0]
         columns = {**(columns or {}), **settled(columns or {})}
-        there, aside = listed(paths, columns, progress, lines=lines)
+        there, aside = listed(paths, columns, work, lines=lines)
         shards, excluded = _left(manifest, there, exclude)
         offered = map_shards(
             lambda at, shard: new_record(shard, column, following_of(shards, at, columns)), shards
@@ -145,7 +144,7 @@ def add(
             if same != manifest:
                 publish_manifest(folder, same)
             return Added(same, passed, retired)
-        done = index_pending(folder, found, workers=workers, memory=memory, progress=progress)
+        done = index_pending(folder, found, work)
         return Added(done, passed, retired)
 
 
@@ -190,7 +189,7 @@ def compact(
     Raises UsageError when a build is unfinished, and IndexDamageError.
     """
     folder = local_folder(index)
-    check_limits(workers, memory)
+    Work(workers, memory)
     with _writing(folder):
         manifest = read_manifest(folder)
         if manifest.pending:
@@ -319,7 +318,7 @@ def _places(folder: Path, manifest: Manifest, ids: Sequence[str]) -> list[tuple[
     found: list[tuple[int, int]] = []
     seen: set[str] = set()
     for record in manifest.segments:
-        segment = Segment.open(folder, record, manifest.recipe)
+        segment = Segment(folder, record, manifest.recipe)
         for name, numbers in segment.document_table().numbers_of(wanted).items():
             shards, rows = segment.place_of(numbers)
             live = [not manifest.shards[shard].retired for shard in shards.tolist()]
@@ -377,7 +376,7 @@ def _compacted(folder: Path, manifest: Manifest, group: list[SegmentRecord]) -> 
     recipe, shards = manifest.recipe, manifest.shards
     retired = read_retired(folder, manifest.retired)
     gone = np.array([shard.retired for shard in shards], np.bool_)
-    segments = [Segment.open(folder, record, recipe) for record in group]
+    segments = [Segment(folder, record, recipe) for record in group]
     kept: list[NDArray[np.bool_]] = []
     for segment in segments:
         shard, row = segment.place_of(np.arange(segment.n_documents))

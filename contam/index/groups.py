@@ -15,15 +15,22 @@ import json
 import os
 import shutil
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from contam.errors import IndexDamageError
 from contam.files.disk import output_errors
 from contam.files.single import read_file, write_file
 from contam.index.array_files import sync
-from contam.index.json_values import from_plain, to_plain
-from contam.index.manifest import SEGMENTS, digest_of
-from contam.index.model import FORMAT, Manifest, SegmentRecord, ShardRecord
+from contam.index.manifest import SEGMENTS
+from contam.index.model import (
+    FORMAT,
+    Manifest,
+    SegmentRecord,
+    ShardRecord,
+    digest_of,
+    from_plain,
+    spell,
+)
 from contam.index.segment import Segment
 from contam.index.states import note_states, read_states
 from contam.version import contam_version
@@ -107,18 +114,15 @@ def with_groups(index: Path, manifest: Manifest, memory: int) -> Manifest:
 
 def write_group(home: Path, record: GroupRecord) -> None:
     """Write what the segments in a group's folder are. Raises OutputError."""
-    body = to_plain(record)
-    raw = json.dumps({"sha256": digest_of(body), "body": body}).encode("ascii")
-    write_file(home / GROUP, raw, overwrite=True)
+    whole = {"sha256": digest_of(record), "body": record}
+    write_file(home / GROUP, spell(whole), overwrite=True)
 
 
 def group_folder(index: Path, manifest: Manifest, group: range, memory: int) -> Path:
     """Where the segments of a group are kept; the manifest has the records of its shards."""
     shards = manifest.shards[group.start : group.stop]
-    decisive: tuple[Any, ...] = (
-        *(contam_version(), FORMAT, to_plain(manifest.recipe), memory),
-        *(group.start, [to_plain(replace(shard, uri="")) for shard in shards]),
-    )
+    decisive = [contam_version(), FORMAT, manifest.recipe, memory, group.start]
+    decisive.append([replace(shard, uri="") for shard in shards])
     return index / PARTS / digest_of(decisive)[:_NAME_DIGITS]
 
 
@@ -134,7 +138,7 @@ def known_group(home: Path, manifest: Manifest) -> GroupRecord | None:
         record = from_plain(GroupRecord, found["body"], "body")
         read_states(home)
         for segment in record.segments:
-            Segment.open(home, segment, manifest.recipe).document_table()
+            Segment(home, segment, manifest.recipe).document_table()
         return record
     return None
 

@@ -9,14 +9,13 @@ file that is not spelt that way was altered.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from contam.corpus.formats.registry import NAMED
 from contam.errors import ConfigError, IndexBusyError, IndexMismatchError, UsageError
@@ -24,8 +23,15 @@ from contam.files.addresses import Address
 from contam.files.disk import lock_file
 from contam.files.single import read_file
 from contam.index.array_files import damaged, reading, sync, write_synced, writing
-from contam.index.json_values import PlainError, from_plain, to_plain
-from contam.index.model import DOCUMENT_BITS, FORMAT, Manifest
+from contam.index.model import (
+    DOCUMENT_BITS,
+    FORMAT,
+    Manifest,
+    PlainError,
+    digest_of,
+    from_plain,
+    spell,
+)
 from contam.index.recipe import check_recipe
 
 if TYPE_CHECKING:
@@ -87,7 +93,7 @@ def parse_manifest(raw: bytes, path: Path) -> Manifest:
     except (PlainError, Inconsistent, ConfigError) as error:
         raise damaged(path, str(error)) from error
     # Every key and type has been looked at: only the spelling could still differ.
-    if found.keys() != {"body", "format", "sha256"} or _json(found) + b"\n" != raw:
+    if found.keys() != {"body", "format", "sha256"} or spell(found) + b"\n" != raw:
         raise damaged(path, "the manifest is not in canonical form")
     return manifest
 
@@ -103,14 +109,15 @@ def publish_manifest(folder: Path, manifest: Manifest) -> None:
     draft = folder / f"{MANIFEST}{_DRAFT}"
     sync(folder)
     with writing(path):
-        write_synced(draft, _spell(manifest))
+        body = {"body": manifest, "format": FORMAT, "sha256": digest_of(manifest)}
+        write_synced(draft, spell(body), b"\n")
         draft.replace(path)
     sync(folder)
 
 
 def index_id(manifest: Manifest) -> str:
     """What an answer calls the index in this very state: 16 hexadecimal digits."""
-    return digest_of(to_plain(manifest))[:_ID_DIGITS]
+    return digest_of(manifest)[:_ID_DIGITS]
 
 
 def content_id(manifest: Manifest) -> str:
@@ -159,21 +166,6 @@ def _remove_empty(folder: Path, made: Sequence[Path]) -> None:
                 one.rmdir()
 
 
-def _spell(manifest: Manifest) -> bytes:
-    body = to_plain(manifest)
-    return _json({"body": body, "format": FORMAT, "sha256": digest_of(body)}) + b"\n"
-
-
-def digest_of(body: object) -> str:
-    """SHA-256 of a JSON value in its one spelling, hexadecimal."""
-    return hashlib.sha256(_json(body)).hexdigest()
-
-
-def _json(value: object) -> bytes:
-    # In ASCII, because a path may hold bytes that are no UTF-8.
-    return json.dumps(cast("Any", value), sort_keys=True, separators=(",", ":")).encode("ascii")
-
-
 _FILE: Final = re.compile(r"[a-z][a-z0-9_-]*\.(npy|parquet)")
 _SEGMENT: Final = re.compile(r"[0-9a-f]{8,64}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
@@ -194,68 +186,62 @@ def check_manifest(manifest: Manifest) -> None:
     that is neither pending, failed nor retired are all in a segment.
     """
     check_recipe(manifest.recipe)
+    for fault in _faults(manifest):
+        raise Inconsistent(fault)
+
+
+def _faults(manifest: Manifest) -> Iterator[str]:
     if not manifest.recipe.key_bits:
-        raise Inconsistent("its recipe does not say how many bits of a gram are kept")
-    _check_shards(manifest)
-    if again := _twice(segment.id for segment in manifest.segments):
-        raise Inconsistent(f"segment {again} is listed twice")
-    for segment in manifest.segments:
-        _check_segment(segment, len(manifest.shards))
-    _check_rows(manifest)
-    if manifest.retired is not None:
-        _check_file(manifest.retired, "the retired documents")
-
-
-def _check_shards(manifest: Manifest) -> None:
+        yield "its recipe does not say how many bits of a gram are kept"
     for shard in manifest.shards:
         unread = shard.name in manifest.pending and not shard.counts
         if not (unread or shard.counts.keys() >= _COUNTS):
-            raise Inconsistent(
-                f"shard {shard.name}: counts lack some of {', '.join(sorted(_COUNTS))}"
-            )
+            yield f"shard {shard.name}: counts lack some of {', '.join(sorted(_COUNTS))}"
         if min(shard.size_bytes, 0, *shard.counts.values()) < 0:
-            raise Inconsistent(f"shard {shard.name}: a count is negative")
+            yield f"shard {shard.name}: a count is negative"
         if shard.format not in NAMED:
-            raise Inconsistent(f"shard {shard.name}: unknown format {shard.format!r}")
-    live = [shard.name for shard in manifest.shards if not shard.retired]
-    if again := _twice(live):
-        raise Inconsistent(f"shard {again} is listed twice")
-    if again := _twice(manifest.pending):
-        raise Inconsistent(f"shard {again} is pending twice")
+            yield f"shard {shard.name}: unknown format {shard.format!r}"
+    for name in _twice(shard.name for shard in manifest.shards if not shard.retired):
+        yield f"shard {name} is listed twice"
+    for name in _twice(manifest.pending):
+        yield f"shard {name} is pending twice"
+    for name in _twice(segment.id for segment in manifest.segments):
+        yield f"segment {name} is listed twice"
+    for segment in manifest.segments:
+        yield from _segment_faults(segment, len(manifest.shards))
+    yield from _row_faults(manifest)
+    if manifest.retired is not None:
+        yield from _file_faults(manifest.retired, "the retired documents")
 
 
-def _check_segment(segment: SegmentRecord, n_shards: int) -> None:
+def _segment_faults(segment: SegmentRecord, n_shards: int) -> Iterator[str]:
     where = f"segment {segment.id}"
     if not _SEGMENT.fullmatch(segment.id):
-        raise Inconsistent(f"{where}: is no name for a segment")
+        yield f"{where}: is no name for a segment"
     if min(segment.n_documents, segment.n_tokens, segment.n_entries, segment.n_bytes) < 0:
-        raise Inconsistent(f"{where}: a count is negative")
+        yield f"{where}: a count is negative"
     if segment.n_documents > 1 << DOCUMENT_BITS:
-        raise Inconsistent(f"{where}: has more documents than can be numbered")
-    if not all(_is_span(span, n_shards) for span in segment.spans):
-        raise Inconsistent(f"{where}: has rows of a shard that is not there")
+        yield f"{where}: has more documents than can be numbered"
+    for span in segment.spans:
+        if not (0 <= span.shard < n_shards and span.first_row >= 0 and span.n_rows > 0):
+            yield f"{where}: has rows of a shard that is not there"
     if sum(span.n_rows for span in segment.spans) != segment.n_documents:
-        raise Inconsistent(f"{where}: its rows are not as many as its documents")
-    if again := _twice(file.name for file in segment.files):
-        raise Inconsistent(f"{where}: file {again} is listed twice")
+        yield f"{where}: its rows are not as many as its documents"
+    for name in _twice(file.name for file in segment.files):
+        yield f"{where}: file {name} is listed twice"
     for file in segment.files:
-        _check_file(file, where)
+        yield from _file_faults(file, where)
 
 
-def _is_span(span: RowSpan, n_shards: int) -> bool:
-    return 0 <= span.shard < n_shards and span.first_row >= 0 and span.n_rows > 0
-
-
-def _check_file(file: FileRecord, where: str) -> None:
+def _file_faults(file: FileRecord, where: str) -> Iterator[str]:
     if not _FILE.fullmatch(file.name):
         # A name is joined to a folder: it must not lead out of it.
-        raise Inconsistent(f"{where}: {file.name!r} is no name for a file")
-    digests = (file.sha256, file.checks)
-    if file.n_bytes < 0 or not all(_SHA256.fullmatch(digest) for digest in digests):
-        raise Inconsistent(f"{where}: the record of {file.name} is wrong")
+        yield f"{where}: {file.name!r} is no name for a file"
+    if file.n_bytes < 0 or not (_SHA256.fullmatch(file.sha256) and _SHA256.fullmatch(file.checks)):
+        yield f"{where}: the record of {file.name} is wrong"
 
 
-def _check_rows(manifest: Manifest) -> None:
+def _row_faults(manifest: Manifest) -> Iterator[str]:
     spans: dict[int, list[RowSpan]] = {}
     for segment in manifest.segments:
         for span in segment.spans:
@@ -264,14 +250,13 @@ def _check_rows(manifest: Manifest) -> None:
         held = sorted(spans.get(number, []), key=lambda span: span.first_row)
         for span, following in pairwise(held):
             if span.first_row + span.n_rows > following.first_row:
-                row = following.first_row
-                raise Inconsistent(f"shard {shard.name}: row {row} is indexed twice")
+                yield f"shard {shard.name}: row {following.first_row} is indexed twice"
         if shard.failure is not None and held:
-            raise Inconsistent(f"shard {shard.name}: could not be indexed, and yet is")
+            yield f"shard {shard.name}: could not be indexed, and yet is"
         whole = shard.failure is None and not shard.retired and shard.name not in manifest.pending
         if whole and sum(span.n_rows for span in held) != shard.n_rows:
-            raise Inconsistent(f"shard {shard.name}: not all of its rows are indexed")
+            yield f"shard {shard.name}: not all of its rows are indexed"
 
 
-def _twice(names: Iterable[str]) -> str | None:
-    return next((name for name, count in Counter(names).items() if count > 1), None)
+def _twice(names: Iterable[str]) -> Iterator[str]:
+    return (name for name, count in Counter(names).items() if count > 1)

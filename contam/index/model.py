@@ -1,14 +1,20 @@
-"""Define the data of an index: recipe, shards, segments and their files.
+"""Define the data of an index: recipe, shards, segments and their files, and their JSON.
 
 indexes/FORMAT.md specifies how each of these is written down.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+import hashlib
+import json
+import types
+from dataclasses import dataclass, is_dataclass
+from functools import cache
+from typing import Any, Final, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from contam.corpus.columns import UnreadColumns  # noqa: TC001 - manifests are read by their types
+
+T = TypeVar("T")
 
 FORMAT: Final = 4
 """Version of everything on disk; a reader refuses any other."""
@@ -159,3 +165,58 @@ class Manifest:
     exclude: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
+
+
+class PlainError(ValueError):
+    """A plain value does not have its type; the message names the place."""
+
+
+def spell(value: object) -> bytes:
+    """The one spelling of plain values and dataclasses as JSON."""
+    # In ASCII, because a path may hold bytes that are no UTF-8.
+    plain = json.dumps(value, default=_fields, sort_keys=True, separators=(",", ":"))
+    return plain.encode("ascii")
+
+
+def digest_of(value: object) -> str:
+    """SHA-256 of the spelling of a value, hexadecimal."""
+    return hashlib.sha256(spell(value)).hexdigest()
+
+
+def _fields(value: Any) -> dict[str, object]:  # noqa: ANN401 - any dataclass
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+def from_plain(cls: type[T], value: object, where: str) -> T:
+    """The dataclass `cls` from what `spell` made of one; `where` names it in errors.
+
+    Every key must be there and no other, every value of its very type (a truth value is no
+    number). Raises PlainError.
+    """
+    return cast("T", _value(cls, value, where))
+
+
+_hints = cache(get_type_hints)
+
+
+def _value(kind: Any, value: object, where: str) -> object:  # noqa: ANN401 - a type annotation
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is types.UnionType:
+        return None if value is None else _value(arguments[0], value, where)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise PlainError(f"{where} is no list")
+        return tuple(_value(arguments[0], one, f"{where}[{i}]") for i, one in enumerate(value))
+    if origin is dict or is_dataclass(kind):
+        if not isinstance(value, dict):
+            raise PlainError(f"{where} is no object")
+        known = dict.fromkeys(value, arguments[1]) if origin is dict else _hints(kind)
+        if missing := known.keys() - value.keys():
+            raise PlainError(f"{where} lacks {min(missing)!r}")
+        if extra := value.keys() - known.keys():
+            raise PlainError(f"{where} has an unknown key {min(extra)!r}")
+        found = {key: _value(known[key], one, f"{where}.{key}") for key, one in value.items()}
+        return found if origin is dict else kind(**found)
+    if type(value) is not kind:
+        raise PlainError(f"{where} is {value!r:.60}, not of type {kind.__name__}")
+    return value

@@ -1,31 +1,91 @@
-"""Open an index as a snapshot that writers do not disturb."""
+"""Find indexes by name, and open one as a snapshot that writers do not disturb."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
 from contam.corpus.columns import names_of
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
-from contam.errors import IndexDamageError, IndexMismatchError, Place, Public, Statement
-from contam.files.addresses import Address
+from contam.errors import (
+    IndexDamageError,
+    IndexMismatchError,
+    Place,
+    Public,
+    Statement,
+    UsageError,
+)
+from contam.files.addresses import Address, is_address, refuse_address
 from contam.files.natural_order import natural_key
-from contam.files.stores import store_of
+from contam.files.stores import place, store_of
 from contam.index.array_files import reading
 from contam.index.blocks import opened_at_once
-from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
 from contam.index.recipe import current_normaliser
 from contam.index.segment import Segment
 from contam.index.states import read_retired, read_states
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from contam.index.model import Manifest, Recipe, ShardRecord
+    from contam.index.model import Manifest, Recipe, SegmentRecord, ShardRecord
 
 _ATTEMPTS: Final = 5
+_COPY_AFTERWARDS: Final = (
+    "do that on this machine, and copy the folder to the store: it is read there"
+)
+_CHECKOUT: Final = Path(__file__).parents[2] / "indexes"
+
+
+def index_home(home: str | Path | None = None) -> Path:
+    """The folder of all indexes.
+
+    `home` if it is given, else CONTAM_HOME, else `indexes/` of a checkout, else
+    the user's data folder. It need not exist yet. Raises UsageError when there is no such folder
+    to name.
+    """
+    if home:
+        return Path(home)
+    if named := os.environ.get("CONTAM_HOME"):
+        return Path(named)
+    if (_CHECKOUT / "README.md").is_file() and os.access(_CHECKOUT, os.W_OK):
+        return _CHECKOUT
+    if base := os.environ.get("XDG_DATA_HOME"):
+        return Path(base) / "contam" / "indexes"
+    try:
+        return Path.home() / ".local" / "share" / "contam" / "indexes"
+    except RuntimeError as error:
+        raise UsageError(
+            "there is no home for indexes", hint="name one with --home or CONTAM_HOME"
+        ) from error
+
+
+def local_folder(index: str | Path) -> Path:
+    """The folder of an index that is written or verified. Raises UsageError for an address."""
+    refuse_address(index, "an index that is written or verified", _COPY_AFTERWARDS)
+    return Path(index)
+
+
+def resolve_index(
+    name_or_path: str | Path, home: str | Path | None = None, *, to_write: bool = False
+) -> Path:
+    """The folder of an index, or its address where it is only read. It need not exist yet.
+
+    A bare name is a folder in the home of indexes; whatever has a separator, or is a folder in the
+    current one and not in the home, is a path. Raises UsageError for an empty name, and for an
+    address `to_write`.
+    """
+    text = os.fspath(name_or_path)
+    if not text:
+        raise UsageError("an index needs a name or a path", hint="give --index NAME or --index DIR")
+    if is_address(name_or_path):
+        return local_folder(name_or_path) if to_write else place(name_or_path)
+    path = Path(text)
+    if os.sep in text or text in {".", ".."}:
+        return path
+    named = index_home(home) / path
+    return path if path.is_dir() and not named.is_dir() else named
 
 
 class Index:
@@ -46,13 +106,11 @@ class Index:
         self.folder = folder
         self.manifest = manifest
         self.id = index_id(manifest)
-        self.segments = tuple(
-            opened_at_once(
-                folder,
-                lambda record: Segment.open(folder, record, manifest.recipe),
-                manifest.segments,
-            )
-        )
+
+        def opened(record: SegmentRecord) -> Segment:
+            return Segment(folder, record, manifest.recipe)
+
+        self.segments = tuple(opened_at_once(folder, opened, manifest.segments))
         self.retired = read_retired(folder, manifest.retired)
         self.states = read_states(folder)
         known = {shard.name: shard for shard in manifest.shards if not shard.retired}
@@ -99,28 +157,18 @@ class Index:
     def coverage(self) -> Coverage:
         """How much of the corpus the index answers for: what failed or is pending was not read."""
         read: dict[int, ShardCoverage] = {}
-        units: list[int] = []
         failures: list[ShardFailure] = []
-        for place, (name, record) in enumerate(zip(self.names, self.records, strict=True)):
+        for number, (name, record) in enumerate(zip(self.names, self.records, strict=True)):
             if record is not None and record.counts:
-                read[place] = ShardCoverage.of_counts(record.counts)
+                read[number] = ShardCoverage.of_counts(record.counts)
             if name in self.manifest.pending:
                 pending = Statement("{}: not indexed yet", Place(name))
-                failures.append(
-                    ShardFailure(
-                        place,
-                        name,
-                        pending,
-                        (Statement("run the same build again: it goes on where it stopped"),),
-                    )
-                )
+                way_out = Statement("run the same build again: it goes on where it stopped")
+                failures.append(ShardFailure(number, name, pending, (way_out,)))
             elif record is not None and record.failure is not None:
-                failures.append(
-                    ShardFailure.noted(
-                        place, name, record.failure, "repair the shard and add it again"
-                    )
-                )
-            units.append(read[place].units if place in read else 1)
+                repair = "repair the shard and add it again"
+                failures.append(ShardFailure.noted(number, name, record.failure, repair))
+        units = [read[at].units if at in read else 1 for at in range(len(self.names))]
         return Coverage(
             self.names,
             tuple(units),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from contam.errors import ConfigError, Place, Plain, Statement, UsageError
-from contam.index.json_values import PlainError, from_plain, to_plain
-from contam.index.model import LEAST_KEY_BITS, MOST_KEY_BITS, Recipe
+from contam.index.model import LEAST_KEY_BITS, MOST_KEY_BITS, PlainError, Recipe, from_plain
 
 LONGEST_GRAM: Final = 64
 LONGEST_STRIDE: Final = 256
@@ -60,12 +59,6 @@ def load_recipe(name_or_path: str | Path, *, tokenizer: str | Path | None = None
         **found,
     }
     return from_dict(plain)
-
-
-def to_dict(recipe: Recipe) -> dict[str, Any]:
-    """The recipe as plain values, as the manifest holds it."""
-    plain: dict[str, Any] = to_plain(recipe)
-    return plain
 
 
 def from_dict(plain: object) -> Recipe:

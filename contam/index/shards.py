@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import itertools
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +15,6 @@ from contam.corpus.shards import Shard, file_sha256, is_excluded, seen, shard_di
 from contam.errors import ContamError, ShardError
 from contam.files.addresses import is_address
 from contam.files.natural_order import natural_key
-from contam.index.recipe import to_dict
 from contam.index.writing.intake import shard_of
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ def describe(index: Index) -> dict[str, Any]:
     return {
         "index": str(index.folder),
         "index_id": index.id,
-        "recipe": to_dict(index.recipe),
+        "recipe": asdict(index.recipe),
         "guarantee_tokens": index.guarantee,
         "corpus": list(index.manifest.paths),
         "coverage": index.coverage().to_dict(),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from contam.files.disk import output_errors
-from contam.index.build import DEFAULT_MEMORY, begun, fresh_manifest, read_pending
+from contam.index.build import DEFAULT_MEMORY, Work, begun, read_pending
 from contam.index.groups import (
     GROUP,
     GroupRecord,
@@ -65,8 +65,11 @@ def build_share(
 
     What is there is kept, except a group with a shard that could not be read. Raises as `build`.
     """
-    folder, paths = begun(corpus, index, workers, memory, overwrite=overwrite)
-    manifest = fresh_manifest(paths, recipe, text, columns, exclude, progress, share, lines=lines)
+    work = Work(workers, memory, progress)
+    folder, manifest = begun(
+        *(corpus, index, recipe, work, share),
+        text=text, columns=columns, exclude=exclude, lines=lines, overwrite=overwrite,
+    )  # fmt: skip
     number, count = share
     groups = groups_of(manifest)
     failures: list[ShardRecord] = []
@@ -79,9 +82,7 @@ def build_share(
             if record is not None and not record.failures:
                 n_kept += 1
                 continue
-            record = _build_group(
-                home, manifest, group, workers=workers, memory=memory, progress=progress
-            )
+            record = _build_group(home, manifest, group, work)
         failures += record.failures
     return Share(
         n_done=len(mine) - n_kept,
@@ -91,28 +92,16 @@ def build_share(
     )
 
 
-def _build_group(
-    home: Path,
-    manifest: Manifest,
-    group: range,
-    *,
-    workers: int | None,
-    memory: int,
-    progress: BuildProgress | None,
-) -> GroupRecord:
+def _build_group(home: Path, manifest: Manifest, group: range, work: Work) -> GroupRecord:
     """Index a group afresh; the caller has its lock."""
     with output_errors(home):
         for name in (GROUP, STATES):
             (home / name).unlink(missing_ok=True)
         shutil.rmtree(home / SEGMENTS, ignore_errors=True)
     states: States = {}
+    pending = tuple(manifest.shards[place].name for place in group)
     done = read_pending(
-        home,
-        replace(manifest, pending=tuple(manifest.shards[place].name for place in group)),
-        lambda _, fresh: states.update(fresh),
-        workers=workers,
-        memory=memory,
-        progress=progress,
+        home, replace(manifest, pending=pending), lambda _, fresh: states.update(fresh), work
     )
     note_states(home, states)
     record = GroupRecord(shards=done.shards[group.start : group.stop], segments=done.segments)

@@ -7,6 +7,7 @@ changes times and not what is indexed. See docs/adr/0007-the-index.md.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -25,6 +26,7 @@ from contam.index.array_files import (
     write_synced,
     writing,
 )
+from contam.index.model import spell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,14 +110,12 @@ def read_states(folder: Path) -> States:
             raw = read_file(path)
         except FileNotFoundError:
             return {}
-    try:
-        found = json.loads(raw)
-        return {
-            place: (str(sha256), _state(state))
-            for place, (sha256, state) in found["states"].items()
-        }
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise damaged(path, "is no list of states; remove it and verify the index") from error
+    with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
+        known = json.loads(raw)["states"].items()
+        states = {place: (str(sha256), FileState(*state)) for place, (sha256, state) in known}
+        if all(type(one) is int for _, state in states.values() for one in state[:-1]):
+            return states
+    raise damaged(path, "is no list of states; remove it and verify the index")
 
 
 def note_states(folder: Path, fresh: Mapping[str, tuple[str, FileState]]) -> bool:
@@ -129,9 +129,8 @@ def note_states(folder: Path, fresh: Mapping[str, tuple[str, FileState]]) -> boo
         return False
     path = folder / STATES
     draft = folder / f"{STATES}.draft"
-    text = json.dumps({"states": found}, sort_keys=True, separators=(",", ":"))
     with writing(path):
-        write_synced(draft, text.encode("ascii") + b"\n")
+        write_synced(draft, spell({"states": found}), b"\n")
         draft.replace(path)
     sync(folder)
     return True
@@ -143,6 +142,14 @@ def state_for(states: States, place: str, sha256: str) -> FileState | None:
     return found[1] if found is not None and found[0] == sha256 else None
 
 
+#: Why bytes may be others, by whether the file was in a store when it was indexed, and is now.
+_CHANGES: Final = {
+    (True, True): "has another version in its store than the indexed one",
+    (True, False): "was indexed in a store, and this copy in a folder may differ",
+    (False, True): "was indexed in a folder, and this copy in a store may differ",
+}
+
+
 def change_since(known: FileState, now: FileState) -> str:
     """Why a file may have other bytes than in a known state; "" when it has those.
 
@@ -151,37 +158,13 @@ def change_since(known: FileState, now: FileState) -> str:
     if known[:3] == now[:3] and known.version == now.version:
         return ""
     if known.version or now.version:
-        return _change_of_object(known, now)
+        return _CHANGES[bool(known.version), bool(now.version)]
     if known[3:] == now[3:]:
         if known.modified_ns != now.modified_ns:
             return "was written to since it was indexed"
         return "was changed since it was indexed, or its rights, links or name were"
     times = {known.modified_ns, now.modified_ns}
-    if len(times) == 1 or (now.modified_ns % _SECOND == 0 and _same_second(*times)):
+    same_second = len({time // _SECOND for time in times}) == 1
+    if len(times) == 1 or (now.modified_ns % _SECOND == 0 and same_second):
         return ""
     return "may differ from the indexed file: it was written at another time"
-
-
-def _change_of_object(known: FileState, now: FileState) -> str:
-    """Why an object may have other bytes; either of the two may be a file on disk."""
-    if not known.version:
-        return "was indexed in a folder, and this copy in a store may differ"
-    if not now.version:
-        return "was indexed in a store, and this copy in a folder may differ"
-    return "has another version in its store than the indexed one"
-
-
-def _same_second(first_ns: int, second_ns: int) -> bool:
-    return first_ns // _SECOND == second_ns // _SECOND
-
-
-def _state(found: list[object]) -> FileState:
-    *numbers, version = found
-    size, modified_ns, changed_ns, device, inode = map(_whole, numbers)
-    return FileState(size, modified_ns, changed_ns, device, inode, str(version))
-
-
-def _whole(value: object) -> int:
-    if type(value) is not int:
-        raise TypeError(value)
-    return value

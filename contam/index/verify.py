@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from contam.errors import IndexBusyError, IndexDamageError, OutputError
-from contam.index.array_files import CheckedFile
-from contam.index.home import local_folder
+from contam.index.array_files import CheckedFile, damaged
 from contam.index.manifest import MANIFEST, SEGMENTS, index_id, read_manifest, writer_lock
+from contam.index.open import local_folder
 from contam.index.segment import Segment
 from contam.index.shards import by_digest, check_shards
 from contam.index.states import note_states, read_retired, read_states
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from contam.corpus.shards import Shard
@@ -54,6 +55,14 @@ class VerificationReport:
     not_noted: str = ""
     findings: list[Finding] = field(default_factory=list)
     leftovers: list[str] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def noting(self) -> Iterator[None]:
+        """Take damage that the block finds into the findings."""
+        try:
+            yield
+        except IndexDamageError as error:
+            self.findings.append(Finding("index", error.file, error.message))
 
     @property
     def ok(self) -> bool:
@@ -108,32 +117,23 @@ def _check_files(index: Path, manifest: Manifest, report: VerificationReport) ->
         # All files are looked at, whatever the first ones are like.
         same = [_check_file(folder, file, report) for file in segment.files]
         if all(same):
-            try:
-                Segment.open(index, segment, manifest.recipe).document_table()
-            except IndexDamageError as error:
-                report.findings.append(Finding("index", error.file, error.message))
+            with report.noting():
+                Segment(index, segment, manifest.recipe).document_table()
     if manifest.retired is not None and _check_file(index, manifest.retired, report):
-        try:
+        with report.noting():
             read_retired(index, manifest.retired)
-        except IndexDamageError as error:
-            report.findings.append(Finding("index", error.file, error.message))
 
 
 def _check_file(folder: Path, record: FileRecord, report: VerificationReport) -> bool:
     report.n_files += 1
     report.n_bytes += record.n_bytes
-    path = folder / record.name
-    try:
+    before = len(report.findings)
+    with report.noting():
         file = CheckedFile(folder, record)
-        file.read(0, file.n_bytes)
-        same = file.sha256() == record.sha256
-    except IndexDamageError as error:
-        report.findings.append(Finding("index", error.file, error.message))
-        return False
-    if not same:
-        fact = f"{path}: its content is not what its digest says"
-        report.findings.append(Finding("index", str(path), fact))
-    return same
+        file.check_file()
+        if file.sha256() != record.sha256:
+            raise damaged(file.path, "its content is not what its digest says")
+    return len(report.findings) == before
 
 
 def _check_corpus(

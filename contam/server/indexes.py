@@ -24,8 +24,8 @@ from contam.errors import ConfigError, IndexDamageError, IndexMismatchError, Usa
 from contam.files.addresses import Address, is_address
 from contam.files.stores import place, real
 from contam.index.blocks import use_cache
-from contam.index.home import resolve_index
 from contam.index.manifest import SEGMENTS, index_id, read_manifest
+from contam.index.open import resolve_index
 from contam.kernels.candidates import SHUT
 from contam.memory import usable_bytes
 from contam.server.problems import RequestError

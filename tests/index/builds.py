@@ -76,7 +76,7 @@ def read_index(folder: Path, manifest: Manifest) -> dict[tuple[str, int], list[i
     """(shard, row) -> keys of the document, for an index in which nothing is capped."""
     found: dict[tuple[str, int], list[int]] = {}
     for record in manifest.segments:
-        segment = Segment.open(folder, record, manifest.recipe)
+        segment = Segment(folder, record, manifest.recipe)
         pairs, capped = segment.grams.unpacked()
         assert not len(capped)
         places = [

@@ -123,7 +123,7 @@ def test_of_a_gram_in_too_many_documents_the_first_are_kept(tmp_path):
     corpus = corpus_of(tmp_path / "corpus", [f"{same} {n}" for n in range(30)])
     manifest = build(corpus, tmp_path / "ix", recipe_of(cap=7))
     (record,) = manifest.segments
-    segment = Segment.open(tmp_path / "ix", record, manifest.recipe)
+    segment = Segment(tmp_path / "ix", record, manifest.recipe)
     pairs, capped = segment.grams.unpacked()
     assert (len(pairs), record.n_entries) == (7, 30)
     keys = keys_of(tokenize_bytes(same.encode()).hashes, 5)

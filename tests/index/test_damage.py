@@ -15,7 +15,7 @@ from contam.detect.query import query
 from contam.errors import IndexDamageError, IndexMismatchError
 from contam.index.manifest import LOCK, MANIFEST, publish_manifest, read_manifest
 from contam.index.open import Index
-from contam.index.pairs import PAIR_ARRAYS
+from contam.index.segment import PAIR_ARRAYS
 from contam.index.states import STATES, write_retired
 from contam.index.verify import verify
 from contam.kernels.pairs import DOCUMENT_BITS

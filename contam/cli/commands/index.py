@@ -219,13 +219,13 @@ def show(
         contam index show --index web
         contam index show --index web --json
     """
-    from contam.index.home import resolve_index
+    from contam.index.open import resolve_index
 
     _print_summary(resolve_index(index, home), as_json=as_json)
 
 
 def _folder(index: str, home: str | None) -> Path:
-    from contam.index.home import resolve_index
+    from contam.index.open import resolve_index
 
     return resolve_index(index, home, to_write=True)
 

@@ -111,8 +111,8 @@ def query(
 
 def _searched(indexes: list[str], home: str | None) -> list[str]:
     """The folders of the indexes, and those that they were made of."""
-    from contam.index.home import resolve_index
     from contam.index.manifest import read_manifest
+    from contam.index.open import resolve_index
 
     folders = [resolve_index(index, home) for index in indexes]
     found = list(map(str, folders))

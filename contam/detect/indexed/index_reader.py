@@ -22,7 +22,7 @@ from contam.detect.policies.policy import get_policy
 from contam.detect.query import query_opened, refuse_unanswerable
 from contam.detect.warm import match_a_little
 from contam.errors import ShardError, UsageError
-from contam.index.pairs import fetch_lists
+from contam.index.segment import fetch_lists
 from contam.kernels.candidates import CLOSED, SHUT, Lists, open_by_grams
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.tokenizer import tokenize_bytes

@@ -28,7 +28,7 @@ from contam.detect.model import Columns
 from contam.errors import ShardError
 from contam.index.array_files import fetch_rows
 from contam.index.model import LEAST_KEY_BITS
-from contam.index.pairs import fetch_lists
+from contam.index.segment import fetch_lists
 from contam.kernels.letters import letter_hashes, new_letter_scratch
 from contam.kernels.pairs import DOCUMENT_BITS
 from contam.tables.memory import distinct

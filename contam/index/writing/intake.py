@@ -15,13 +15,11 @@ from contam.corpus.documents import MetadataStream
 from contam.corpus.opening import map_shards, open_shard
 from contam.corpus.shards import Shard, file_sha256, shard_digest, unchanged
 from contam.errors import CorpusError, InternalError, ShardError
-from contam.index.minhash import permutations
 from contam.index.model import ShardRecord
 from contam.index.writing.sampling import (
     TOKENIZER_BATCH_BYTES,
     Sampled,
     Sampler,
-    tokenizer_of,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from contam.corpus.columns import Selection
     from contam.corpus.formats.base import Chunk
     from contam.corpus.opening import OpenedShard
-    from contam.index.model import Manifest, Recipe
+    from contam.index.model import Manifest
     from contam.text.bpe import FileTokenizer
 
 
@@ -202,21 +200,6 @@ Result = Sampled | Done
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tools:
-    """What every worker of a build shares."""
-
-    recipe: Recipe
-    tokenizer: FileTokenizer | None
-
-    @classmethod
-    def of(cls, recipe: Recipe) -> Tools:
-        """Load what a recipe needs. Raises ContamErrors of the tokenizer file."""
-        if recipe.minhash:
-            permutations()
-        return cls(recipe, tokenizer_of(recipe))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Intake:
     """The shards of a manifest that are still to be read.
 
@@ -287,16 +270,15 @@ class IntakeReader:
     def __init__(
         self,
         intake: Intake,
-        records: Sequence[ShardRecord],
-        tools: Tools,
+        manifest: Manifest,
+        tokenizer: FileTokenizer | None,
         progress: BuildProgress | None,
     ) -> None:
         self._intake = intake
-        self._records = records
+        self._records = manifest.shards
         self._progress = progress
-        self._sampler = Sampler(tools.recipe, tools.tokenizer)
-        slow = tools.tokenizer is not None
-        self._batch_bytes = TOKENIZER_BATCH_BYTES if slow else BATCH_BYTES
+        self._sampler = Sampler(manifest.recipe, tokenizer)
+        self._batch_bytes = BATCH_BYTES if tokenizer is None else TOKENIZER_BATCH_BYTES
 
     def __call__(self, task: Task, put: Callable[[Result, int], None]) -> None:
         """Do one task. Raises ShardError when the shard cannot be read, or changed meanwhile."""

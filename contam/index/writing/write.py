@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, astuple, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,12 +13,10 @@ import numpy as np
 from contam.corpus.columns import METADATA_NAMES
 from contam.errors import InternalError
 from contam.index.array_files import record_file, sync, write_array, writing
-from contam.index.json_values import to_plain
 from contam.index.manifest import SEGMENTS
 from contam.index.minhash import merged_sketches, sketch_arrays
 from contam.index.model import CAPPED_DOCUMENTS, RowSpan, SegmentRecord
-from contam.index.pairs import words_of
-from contam.index.segment import DOCUMENTS
+from contam.index.segment import DOCUMENTS, words_of
 from contam.kernels.pairs import (
     DOCUMENT_BITS,
     MARK,
@@ -38,8 +36,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.columns import MetadataField
     from contam.index.model import FileRecord, Recipe, ShardRecord
-    from contam.index.pairs import PairTable
-    from contam.index.segment import Segment
+    from contam.index.segment import PairTable, Segment
     from contam.index.writing.sampling import Sampled
 
 
@@ -110,11 +107,11 @@ def segment_id(
             shards[span.shard].digest,
             shards[span.shard].column,
             *([shards[span.shard].columns] if shards[span.shard].columns else []),
-            *to_plain(span).values(),
+            *astuple(span),
         ]
         for span in spans
     ]
-    whole = json.dumps([to_plain(recipe), rows, dropped], sort_keys=True)
+    whole = json.dumps([asdict(recipe), rows, dropped], sort_keys=True)
     return hashlib.sha256(whole.encode()).hexdigest()[:32]
 
 
@@ -164,15 +161,29 @@ def write_segment(
     del others
     n_entries = len(entries)
     files += write_tables(folder, recipe, entries, letters, len(tokens))
+    return _recorded(folder, spans, files, (tokens, n_entries, int(n_bytes.sum())))
+
+
+def _recorded(
+    folder: Path,
+    spans: tuple[RowSpan, ...],
+    files: list[FileRecord],
+    counts: tuple[NDArray[np.uint32], int, int],
+) -> SegmentRecord:
+    """The record of a segment whose files are written, which are on disk then.
+
+    counts  tokens of each document, entries, and bytes of text
+    """
     sync(folder)
     sync(folder.parent)
+    tokens, n_entries, n_bytes = counts
     return SegmentRecord(
         id=folder.name,
         spans=spans,
         n_documents=len(tokens),
         n_tokens=int(tokens.sum(dtype=np.int64)),
         n_entries=n_entries,
-        n_bytes=int(n_bytes.sum()),
+        n_bytes=n_bytes,
         files=tuple(sorted(files, key=lambda file: file.name)),
     )
 
@@ -297,17 +308,9 @@ def merge_segments(
     with writing(folder):
         join_documents(folder / DOCUMENTS, [segment.document_table() for segment in segments])
     files.append(record_file(folder / DOCUMENTS))
-    sync(folder)
-    sync(folder.parent)
-    return SegmentRecord(
-        id=folder.name,
-        spans=_spans(segments),
-        n_documents=n_documents,
-        n_tokens=sum(segment.record.n_tokens for segment in segments),
-        n_entries=sum(segment.record.n_entries for segment in segments),
-        n_bytes=sum(segment.record.n_bytes for segment in segments),
-        files=tuple(sorted(files, key=lambda file: file.name)),
-    )
+    n_entries = sum(segment.record.n_entries for segment in segments)
+    n_bytes = sum(segment.record.n_bytes for segment in segments)
+    return _recorded(folder, _spans(segments), files, (arrays["doc_tokens"], n_entries, n_bytes))
 
 
 def _array(segment: Segment, name: str) -> NDArray[Any]:
