@@ -128,7 +128,7 @@ class Matches(Columns):
                                   if two or more of the question's numbers are between them and
                                   none of those is in the document; else 0
     told           int32[m]       tokens of the longest run of the answer alone that says enough:
-                                  see `contam.kernels.told_answers`; 0 without one
+                                  see `contam.kernels.match_facts`; 0 without one
     competing_item int32[m]       another item of the benchmark whose whole question is in the
                                   document and has most of the matched text; -1 without one
     variant_words  int32[m]       words of the question without its punctuation, if the document

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from contam.kernels._jit import lean_kernel
 from contam.kernels.chars import ASIDE_SHIFT, is_blank, is_letter, name_end, name_value
-from contam.kernels.tags import tag_name_end
-from contam.kernels.time_lines import digits_end, is_digit, line_starts
+from contam.kernels.tags import digits_end, is_digit, line_starts, tag_name_end
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ import numpy as np
 
 from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.chars import decode_utf8
-from contam.kernels.rare_words import filter_shift
+from contam.kernels.hash_set import filter_shift, is_noted, note_key, slot_of_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +30,6 @@ _BASE = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
-_THREE, _BYTE = np.uint64(3), np.uint64(7)
 
 
 @lean_kernel
@@ -197,10 +196,19 @@ def new_gram_table(n_grams: int) -> GramTable:
 
 
 @lean_kernel
-def _set_factors(factors: NDArray[np.uint64]) -> None:
-    """Odd numbers, by which the tokens of a gram are multiplied."""
-    for i in range(factors.shape[0]):
+def _enter(table: GramTable, at: np.uint64, key: np.uint64, number: int) -> None:
+    """Write a gram to its place in the table."""
+    table.key[at], table.number[at] = key, np.int32(number)
+    note_key(table.bits, filter_shift(table.bits), key)
+
+
+@kernel
+def _factors(n: int) -> NDArray[np.uint64]:
+    """Odd numbers, by which the n tokens of a gram are multiplied."""
+    factors = np.empty(n, np.uint64)
+    for i in range(n):
         factors[i] = _mixed(np.uint64(i + 1)) | _ONE
+    return factors
 
 
 @lean_kernel
@@ -234,10 +242,7 @@ def number_grams(
     room = start[n_texts] - start[0]
     numbers = np.empty(room, np.int32)
     last = np.full(room, -1, np.int32)
-    mask = np.uint64(table.key.shape[0] - 1)
-    shift = filter_shift(table.bits)
-    factors = np.empty(n, np.uint64)
-    _set_factors(factors)
+    factors = _factors(n)
     n_different = 0
     count = 0
     for text in range(n_texts):
@@ -246,14 +251,9 @@ def number_grams(
             key = _gram_key(tokens, i, factors)
             if group[text] != 0:
                 key = _mixed(key + np.uint64(group[text]) * _BASE)
-            at = key & mask
-            while table.key[at] != _ZERO and table.key[at] != key:
-                at = (at + _ONE) & mask
+            at = slot_of_key(table.key, key)
             if table.key[at] == _ZERO:
-                table.key[at] = key
-                table.number[at] = np.int32(n_different)
-                bit = key >> shift
-                table.bits[bit >> _THREE] |= np.uint8(_ONE << (bit & _BYTE))
+                _enter(table, at, key, n_different)
                 n_different += 1
             number = table.number[at]
             if last[number] != text:
@@ -272,19 +272,14 @@ def find_grams(
     n_grams = max(tokens.shape[0] - n + 1, 0)
     place = np.empty(n_grams, np.int32)
     number = np.empty(n_grams, np.int32)
-    mask = np.uint64(table.key.shape[0] - 1)
     shift = filter_shift(table.bits)
-    factors = np.empty(n, np.uint64)
-    _set_factors(factors)
+    factors = _factors(n)
     count = 0
     for i in range(n_grams):
         key = _gram_key(tokens, i, factors)
-        bit = key >> shift
-        if (np.uint64(table.bits[bit >> _THREE]) >> (bit & _BYTE)) & _ONE == _ZERO:
+        if not is_noted(table.bits, shift, key):
             continue
-        at = key & mask
-        while table.key[at] != _ZERO and table.key[at] != key:
-            at = (at + _ONE) & mask
+        at = slot_of_key(table.key, key)
         if table.key[at] == key:
             place[count], number[count] = np.int32(i), table.number[at]
             count += 1
@@ -500,17 +495,10 @@ def _table_of(items: NDArray[np.int64], questions: Questions) -> GramTable:
     for item in items:
         n_grams += questions.start[item + 1] - questions.start[item]
     table = new_gram_table(n_grams)
-    mask = np.uint64(table.key.shape[0] - 1)
-    shift = filter_shift(table.bits)
     for item in items:
         for i in range(questions.start[item], questions.start[item + 1]):
             key = questions.key[i]
-            at = key & mask
-            while table.key[at] != _ZERO and table.key[at] != key:
-                at = (at + _ONE) & mask
-            table.key[at], table.number[at] = key, questions.number[i]
-            bit = key >> shift
-            table.bits[bit >> _THREE] |= np.uint8(_ONE << (bit & _BYTE))
+            _enter(table, slot_of_key(table.key, key), key, questions.number[i])
     return table
 
 
@@ -545,13 +533,11 @@ def _share(
     size = 8
     while size < 2 * (hi - lo):
         size *= 2
-    mask = np.uint64(size - 1)
+    key = key[:size]
     n_different = 0
     for i in range(lo, hi - n + 1):
         gram = _gram_key(beside.tokens, i, factors)
-        at = gram & mask
-        while key[at] != _ZERO and key[at] != gram:
-            at = (at + _ONE) & mask
+        at = slot_of_key(key, gram)
         if key[at] == _ZERO:
             key[at], number[at] = gram, np.int32(n_different)
             slot[n_different], seen[n_different] = at, False
@@ -559,9 +545,7 @@ def _share(
     last = -1
     for i in range(begin, min(end, tokens.shape[0]) - n + 1):
         gram = _gram_key(tokens, i, factors)
-        at = gram & mask
-        while key[at] != _ZERO and key[at] != gram:
-            at = (at + _ONE) & mask
+        at = slot_of_key(key, gram)
         if key[at] == gram:
             if last >= 0 and i - last - 1 > beside.misses:
                 seen[:n_different] = False
@@ -623,12 +607,7 @@ def find_overlaps(
         np.empty(longest, np.uint64),
         np.empty(longest, np.bool_),
     )
-    answer_factors, passage_factors = (
-        np.empty(answers.n, np.uint64),
-        np.empty(passages.n, np.uint64),
-    )
-    _set_factors(answer_factors)
-    _set_factors(passage_factors)
+    answer_factors, passage_factors = _factors(answers.n), _factors(passages.n)
     room = 64
     found = np.empty((room, 2), np.int64)
     share = np.empty((room, 3), np.float32)

@@ -9,7 +9,6 @@ import numpy as np
 from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.align import BLOCK_COLUMNS
 from contam.kernels.bits import count_ones, next_bytes
-from contam.kernels.few_grams import find_runs_by_few
 from contam.kernels.gram_table import GramTable, find_hits, hash_grams
 from contam.kernels.letters import (
     LetterScratch,
@@ -44,6 +43,7 @@ from contam.kernels.runs import (
     RUN_PART,
     RunGroup,
     find_runs,
+    find_runs_by_few,
     note_longest,
     order_runs,
 )

@@ -1,4 +1,4 @@
-"""Hold hashes in a table of open addresses, and say which others are among them."""
+"""Hold hashes in tables of open addresses and in filters, and say which others are among them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,53 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.kernels._jit import kernel
+from contam.kernels._jit import kernel, lean_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
+_BYTE = np.uint64(7)
+_THREE = np.uint64(3)
+
+
+@lean_kernel
+def slot_of_key(keys: NDArray[np.uint64], key: np.uint64) -> np.uint64:
+    """Where a key is in a table, or the free place where it would be.
+
+    keys  uint64[2**b], 0 where a place is free, and some are
+    """
+    mask = np.uint64(keys.shape[0] - 1)
+    at = key & mask
+    while keys[at] != _ZERO and keys[at] != key:
+        at = (at + _ONE) & mask
+    return at
+
+
+@lean_kernel
+def filter_shift(bits: NDArray[np.uint8]) -> np.uint64:
+    """How far a hash is shifted to be the number of its bit in a filter, uint8[2**f]."""
+    shift = 61
+    size = bits.shape[0]
+    while size > 1:
+        size >>= 1
+        shift -= 1
+    return np.uint64(shift)
+
+
+@lean_kernel
+def note_key(bits: NDArray[np.uint8], shift: np.uint64, key: np.uint64) -> None:
+    """Set the bit of a hash in a filter; shift  see `filter_shift`."""
+    bit = key >> shift
+    bits[bit >> _THREE] |= np.uint8(_ONE << (bit & _BYTE))
+
+
+@lean_kernel
+def is_noted(bits: NDArray[np.uint8], shift: np.uint64, key: np.uint64) -> bool:
+    """Whether the bit of a hash is set in a filter."""
+    bit = key >> shift
+    return bool((np.uint64(bits[bit >> _THREE]) >> (bit & _BYTE)) & _ONE)
 
 
 @kernel
@@ -22,24 +62,16 @@ def enter_hashes(hashes: NDArray[np.uint64], table: NDArray[np.uint64]) -> None:
     hashes  uint64[n], none of them 0
     table   uint64[2**b], more places than hashes, 0 where a place is free; written
     """
-    mask = np.uint64(table.shape[0] - 1)
     for i in range(hashes.shape[0]):
-        at = hashes[i] & mask
-        while table[at] != _ZERO and table[at] != hashes[i]:
-            at = (at + _ONE) & mask
-        table[at] = hashes[i]
+        table[slot_of_key(table, hashes[i])] = hashes[i]
 
 
 @kernel
 def are_entered(hashes: NDArray[np.uint64], table: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which hashes were entered into the table, bool[n]; 0 never is."""
-    mask = np.uint64(table.shape[0] - 1)
     found = np.empty(hashes.shape[0], np.bool_)
     for i in range(hashes.shape[0]):
-        at = hashes[i] & mask
-        while table[at] != _ZERO and table[at] != hashes[i]:
-            at = (at + _ONE) & mask
-        found[i] = table[at] != _ZERO
+        found[i] = table[slot_of_key(table, hashes[i])] != _ZERO
     return found
 
 
@@ -51,11 +83,7 @@ def marks_of(
 
     marks  uint8[2**b], one for each place of the table, 0 where a place is free
     """
-    mask = np.uint64(table.shape[0] - 1)
     found = np.empty(hashes.shape[0], np.uint8)
     for i in range(hashes.shape[0]):
-        at = hashes[i] & mask
-        while table[at] != _ZERO and table[at] != hashes[i]:
-            at = (at + _ONE) & mask
-        found[i] = marks[at]
+        found[i] = marks[slot_of_key(table, hashes[i])]
     return found

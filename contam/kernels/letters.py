@@ -17,7 +17,7 @@ from contam.kernels.chars import decode_utf8, is_letter, lookup
 from contam.kernels.gram_filter import WORD_SHIFT, bits_of, passes_filter
 from contam.kernels.gram_table import GRAM_BASE, GRAM_SPREAD, NO_TAG, GramTable, slot_of, tag_of
 from contam.kernels.pairs import pair_of
-from contam.kernels.time_lines import is_digit
+from contam.kernels.tags import is_digit
 from contam.kernels.tokens import is_run_together, read_marked
 from contam.kernels.torn_words import HEAD, LONG, SURE, find_suspects, hash_head
 from contam.kernels.word_hashes import hash_word

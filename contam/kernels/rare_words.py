@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contam.kernels._jit import int64, kernel, lean_kernel
+from contam.kernels.hash_set import filter_shift, is_noted, note_key, slot_of_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,11 +31,6 @@ STRETCH_ITEM, STRETCH_BEGIN, STRETCH_AT, _STRETCH = range(4)
 _LONG_AGO = -(1 << 30)
 _MOST_PLACES = 1 << 30
 _LEAST_ROOM = 1024
-
-_ONE = np.uint64(1)
-_ZERO = np.uint64(0)
-_BYTE = np.uint64(7)
-_THREE = np.uint64(3)
 
 
 class RareTable(NamedTuple):
@@ -132,27 +128,12 @@ def enter_words(
     bits: NDArray[np.uint8],
 ) -> None:
     """Enter different hashes, none of them 0, under their numbers; see `RareTable`."""
-    mask = np.uint64(key.shape[0] - 1)
     shift = filter_shift(bits)
     for i in range(hashes.shape[0]):
-        at = hashes[i] & mask
-        while key[at] != _ZERO:
-            at = (at + _ONE) & mask
+        at = slot_of_key(key, hashes[i])
         key[at] = hashes[i]
         word[at] = np.int32(i)
-        bit = hashes[i] >> shift
-        bits[bit >> _THREE] |= np.uint8(_ONE << (bit & _BYTE))
-
-
-@lean_kernel
-def filter_shift(bits: NDArray[np.uint8]) -> np.uint64:
-    """How far a hash is shifted to be the number of its bit."""
-    shift = 61
-    size = bits.shape[0]
-    while size > 1:
-        size >>= 1
-        shift -= 1
-    return np.uint64(shift)
+        note_key(bits, shift, hashes[i])
 
 
 @lean_kernel
@@ -160,18 +141,14 @@ def find_rare_words(
     hashes: NDArray[np.uint64], n: int, table: RareTable, scratch: RareScratch
 ) -> int:
     """Write the rare words among the n of a document: how many of `scratch.rare`."""
-    rare = scratch.rare
-    mask = np.uint64(table.key.shape[0] - 1)
-    shift = filter_shift(table.bits)
+    rare, key, bits = scratch.rare, table.key, table.bits
+    shift = filter_shift(bits)
     count = 0
     for t in range(n):
-        bit = hashes[t] >> shift
-        if (np.uint64(table.bits[bit >> _THREE]) >> (bit & _BYTE)) & _ONE == _ZERO:
+        if not is_noted(bits, shift, hashes[t]):
             continue
-        at = hashes[t] & mask
-        while table.key[at] != _ZERO and table.key[at] != hashes[t]:
-            at = (at + _ONE) & mask
-        if table.key[at] == hashes[t]:
+        at = slot_of_key(key, hashes[t])
+        if key[at] == hashes[t]:
             rare[count, TOKEN] = np.int32(t)
             rare[count, WORD] = table.word[at]
             count += 1

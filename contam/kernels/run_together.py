@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from contam.kernels._jit import int64, lean_kernel
-from contam.kernels.time_lines import is_digit
+from contam.kernels.tags import is_digit
 from contam.kernels.word_hashes import hash_word
 
 if TYPE_CHECKING:

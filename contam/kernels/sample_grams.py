@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from contam.kernels._jit import lean_kernel
 from contam.kernels.gram_table import hash_gram
-from contam.kernels.letters import LetterScratch, keep_keys
+from contam.kernels.letters import keep_keys
 from contam.kernels.pairs import pair_of
 from contam.kernels.run_together import Document
 from contam.kernels.tokens import WORDS, tokenize
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.kernels.chars import CharTables
+    from contam.kernels.document import DocBuffers
 
 
 @lean_kernel
@@ -51,42 +52,39 @@ def sample_text(
     offsets: NDArray[np.int64],
     unit: int,
     sizes: tuple[int, int, int],
-    keep: bool,
-    hashes: NDArray[np.uint64],
-    spans: NDArray[np.int32],
+    buffers: DocBuffers,
     tables: CharTables,
     starts: NDArray[np.int64],
     entries: NDArray[np.uint64],
-    torn: tuple[NDArray[np.int32], LetterScratch, NDArray[np.uint64]],
+    keys: NDArray[np.uint64],
+    kept: NDArray[np.uint64],
 ) -> tuple[int, int]:
     """Tokenise and sample every document of a batch; the numbers of entries and of letter keys.
 
     text, offsets  document i is text[offsets[i] : offsets[i + 1]], UTF-8
     sizes          (tokens of a gram, tokens from one to the next, bits of a key)
-    keep           whether the tokens of all documents are wanted, not just their numbers
-    spans          scratch for the longest document, as `tokenize` wants it
-    hashes         uint64[as many as the longest document needs; with keep, all together], written:
-                   with keep the tokens of document i are hashes[starts[i] : starts[i + 1]]
+    buffers        with room for the longest document
     starts         int64[docs + 1], written: tokens before each document
     entries        uint64[>= tokens // stride + docs], written, document after document
-    torn           (scratch for the words of a document, and for letters, uint64[room], written: see
-                   `keep_keys`), used for words
+    keys           uint64[room], written for words: see `keep_keys`
+    kept           uint64[>= tokens of all documents], written: their hashes; of length 0, nothing
     """
+    hashes, spans = buffers.hashes, buffers.spans
     count = 0
     n_keys = 0
     total = 0
     starts[0] = 0
     for i in range(offsets.shape[0] - 1):
-        limits = (offsets[i], offsets[i + 1])
-        n = 0
-        if limits[1] > limits[0]:
-            at = total if keep else 0
-            n = tokenize(text, limits, unit, hashes[at:], spans, tables)
-            count = sample_document(hashes, (at, at + n), sizes, i, entries, count)
-            if unit == WORDS:
-                doc = Document(hashes[at:], n, spans, text, limits[0], limits[1])
-                keys = (torn[2], n_keys, i, sizes[2])
-                n_keys = keep_keys(doc, torn[0], tables, torn[1], keys)
+        lo, hi = offsets[i], offsets[i + 1]
+        n = tokenize(text, (lo, hi), unit, hashes, spans, tables) if lo < hi else 0
+        count = sample_document(hashes, (0, n), sizes, i, entries, count)
+        if unit == WORDS:
+            doc = Document(hashes, n, spans, text, lo, hi)
+            out = (keys, n_keys, i, sizes[2])
+            n_keys = keep_keys(doc, buffers.suspects, tables, buffers.letters, out)
+        if kept.shape[0] > 0:
+            for t in range(n):
+                kept[total + t] = hashes[t]
         total += n
         starts[i + 1] = total
     return count, n_keys

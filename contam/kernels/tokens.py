@@ -37,12 +37,14 @@ from contam.kernels.chars import (
     read_entity,
     read_percent,
 )
-from contam.kernels.tags import attributes_start, next_text, read_tag
-from contam.kernels.time_lines import (
+from contam.kernels.tags import (
+    attributes_start,
     cue_end,
     is_digit,
+    next_text,
     number_before,
     numbered_cue_end,
+    read_tag,
 )
 from contam.kernels.word_hashes import UNHASHED, hash_words
 from contam.kernels.words import (

@@ -1,6 +1,7 @@
 """Recipes: those that ship are what they say, and a wrong one is refused with the reason."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from contam.errors import ConfigError, IndexMismatchError, UsageError
 from contam.index.build import build
 from contam.index.manifest import MANIFEST
 from contam.index.open import Index
-from contam.index.recipe import from_dict, list_recipes, load_recipe, to_dict
+from contam.index.recipe import from_dict, list_recipes, load_recipe
 from contam.index.shards import describe
 from contam.index.verify import verify
 from contam.text.text_tables import NORMALISER
@@ -28,7 +29,7 @@ def test_the_recipes_that_ship_keep_their_guarantees():
         assert (recipe.name, recipe.unit, recipe.guarantee) == (name, unit, tokens)
         assert recipe.normaliser == NORMALISER
         assert recipe.minhash == (name == "compact")
-        assert from_dict(to_dict(recipe)) == recipe
+        assert from_dict(asdict(recipe)) == recipe
 
 
 WRONG = {

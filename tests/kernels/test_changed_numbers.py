@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.kernels import competing_items, constants, told_answers
+from contam.kernels import constants, match_facts
 from contam.kernels import match_rows as columns
 from contam.text.token_kinds import number_hashes
 from contam.text.tokenizer import tokenize_bytes
@@ -49,9 +49,9 @@ def test_the_share_of_a_renumbered_question(world):
     used = np.array([len(world), len(rows)], np.int64)
     reals = np.zeros((len(world), columns.REAL_COLUMNS), np.float32)
     given_rows = columns.MatchRows(table, reals, flat, used)
-    found = told_answers.renumbered_shares(
+    found = match_facts.renumbered_shares(
         given_rows,
-        competing_items.first_pieces(given_rows),
+        match_facts.first_pieces(given_rows),
         starts,
         np.packbits(
             np.isin(np.concatenate(tokens), number_hashes(" ".join(words) for words, _ in world)),

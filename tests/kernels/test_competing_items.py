@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.kernels import competing_items, constants
+from contam.kernels import constants, match_facts
 from contam.kernels import match_rows as columns
 from tests.twins import rivals as twin
 
@@ -53,8 +53,8 @@ def rows_of(matches: list[twin.Pair]) -> columns.MatchRows:
 @given(PAIRS)
 def test_a_rival_holds_most_of_the_text_and_stands_there_whole(matches):
     rows = rows_of(matches)
-    found = competing_items.find_competing_items(
-        rows, competing_items.first_pieces(rows), np.array(BENCHMARK, np.int32)
+    found = match_facts.find_competing_items(
+        rows, match_facts.first_pieces(rows), np.array(BENCHMARK, np.int32)
     )
     limits = (constants.RIVAL_WHOLE, constants.RIVAL_SHARE, constants.RIVAL_LEAD)
     assert found.tolist() == [
@@ -65,14 +65,14 @@ def test_a_rival_holds_most_of_the_text_and_stands_there_whole(matches):
 @given(PAIRS)
 def test_what_is_scattered_has_other_text_between(matches):
     rows = rows_of(matches)
-    found = competing_items.scattered_shares(rows, competing_items.first_pieces(rows))
+    found = match_facts.scattered_shares(rows, match_facts.first_pieces(rows))
     assert found.tolist() == pytest.approx([twin.scattered(pair) for pair in matches])
 
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_a_document_with_one_item_has_no_rivals(n):
     rows = rows_of([twin.Pair(0, 0, 0.5, False, (twin.Piece(1, 0, 0, 9),))] * n)
-    found = competing_items.find_competing_items(
-        rows, competing_items.first_pieces(rows), np.array(BENCHMARK, np.int32)
+    found = match_facts.find_competing_items(
+        rows, match_facts.first_pieces(rows), np.array(BENCHMARK, np.int32)
     )
     assert found.tolist() == [-1] * n

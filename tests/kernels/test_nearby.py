@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contam.kernels import constants, match_rows, surroundings
+from contam.kernels import constants, match_rows, score_item
 from tests.kernels.support import FEW, U64, U64_EDGES, u64s
 from tests.twins import nearby as twin
 from tests.twins import surroundings as around
@@ -23,7 +23,7 @@ def test_tokens_are_found_where_they_first_stand_whole(doc, wanted, more):
     lo = more.draw(st.integers(0, len(doc)))
     hi = more.draw(st.integers(lo, len(doc)))
     token = u64s([5, *wanted, 5])
-    at = surroundings.find_tokens(np.array(doc, np.uint64), lo, hi, token, 1, len(wanted))
+    at = score_item.find_tokens(np.array(doc, np.uint64), lo, hi, token, 1, len(wanted))
     assert at == min(twin.places(doc, wanted, lo, hi), default=-1)
 
 
@@ -31,7 +31,7 @@ def test_tokens_are_found_where_they_first_stand_whole(doc, wanted, more):
 def test_a_key_is_known_when_it_is_in_the_list(keys, key):
     array = u64s(keys)
     for asked in (key, *keys, *U64_EDGES):
-        assert surroundings.is_known(array, np.uint64(asked)) == (asked in keys)
+        assert score_item.is_known(array, np.uint64(asked)) == (asked in keys)
 
 
 @given(words, words.map(lambda w: w[:4]), st.booleans(), st.booleans(), st.data())
@@ -39,7 +39,7 @@ def test_an_answer_is_found_when_one_stands_near_enough(doc, answer, has_letter,
     lo = more.draw(st.integers(0, len(doc)))
     hi = more.draw(st.integers(lo, len(doc)))
     marks = (LETTER, NUMBER) if has_letter else (0, 0)
-    at, n = surroundings.answer_position(
+    at, n = score_item.answer_position(
         np.array(doc, np.uint64),
         (lo, hi, listed),
         (u64s([5, *answer, 5]), 1, len(answer)),
@@ -72,4 +72,4 @@ def test_the_end_is_that_of_the_first_larger_piece_of_another_part(pieces, ends)
         table,
         np.array([2, len(table), 0, 1], np.int64),
     )
-    assert surroundings.end_of_more(*ends, 1, rows) == around.end_of_more(pieces, *ends)
+    assert score_item.end_of_more(*ends, 1, rows) == around.end_of_more(pieces, *ends)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contam.kernels import part_facts
+from contam.kernels import tokenize_items
 from contam.kernels.gram_table import EMPTY
 from contam.kernels.tokenize_items import tokenize_parts
 from contam.text.tokenizer import char_tables
@@ -35,7 +35,7 @@ def laid_out(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
 @example(["", *SPACES, *NEARLY])
 @example([f"a{space}b" for space in SPACES + NEARLY])
 def test_words_are_what_split_finds(texts):
-    counted = part_facts.count_words(*laid_out(texts))
+    counted = tokenize_items.count_words(*laid_out(texts))
     assert counted.tolist() == [len(text.split()) for text in texts]
 
 
@@ -46,8 +46,8 @@ def test_words_are_what_split_finds(texts):
 def test_pieces_and_word_beginnings(unit, texts, cut):
     data, offsets = laid_out(texts)
     _, spans, starts = tokenize_parts(data, offsets, UNITS[unit], char_tables())
-    longest = part_facts.longest_pieces(data, offsets, starts, spans, 4, cut)
-    fresh = part_facts.word_starts(data, offsets, starts, spans)
+    longest = tokenize_items.longest_pieces(data, offsets, starts, spans, 4, cut)
+    fresh = tokenize_items.word_starts(data, offsets, starts, spans)
     assert (longest.shape, fresh.shape) == ((len(texts),), (len(spans),))
     for i, text in enumerate(texts):
         mine = [(int(a), int(b)) for a, b in spans[starts[i] : starts[i + 1]]]
@@ -64,7 +64,7 @@ def test_pieces_and_word_beginnings(unit, texts, cut):
 def test_equal_grams_get_one_number_and_keep_their_order(grams):
     slots = np.full(64, EMPTY, np.int32)
     keys, gram_of = np.zeros(len(grams), np.uint64), np.full(len(grams), -7, np.int32)
-    n_grams = part_facts.group_grams(u64s(grams), slots, keys, gram_of)
+    n_grams = tokenize_items.group_grams(u64s(grams), slots, keys, gram_of)
     want = twin.grouped(grams)
     assert keys[:n_grams].tolist() == list(want)
     assert keys[gram_of].tolist() == grams
@@ -73,7 +73,7 @@ def test_equal_grams_get_one_number_and_keep_their_order(grams):
     part_of = np.arange(len(grams), dtype=np.int32) // 3
     start = np.zeros(n_grams + 1, np.int64)
     place, part = np.zeros_like(where), np.zeros_like(part_of)
-    part_facts.gather_places(gram_of, where, part_of, start, place, part)
+    tokenize_items.gather_places(gram_of, where, part_of, start, place, part)
     for at, places in enumerate(want.values()):
         here = slice(start[at], start[at + 1])
         assert place[here].tolist() == [100 + one for one in places]

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from contam.detect.match import grams as gram_tables
 from contam.detect.match import token_view as views
 from contam.detect.match.collect import as_halves, no_runs
-from contam.kernels.few_grams import find_runs_by_few
 from contam.kernels.gram_table import find_hits, hash_grams
-from contam.kernels.runs import find_runs, note_longest, order_runs
+from contam.kernels.runs import find_runs, find_runs_by_few, note_longest, order_runs
 from contam.text.tokenizer import tokenize_bytes
 from tests.kernels.support import (
     UNITS,

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contam.kernels import gram_table, sample_grams
-from contam.kernels.letters import new_letter_scratch
+from contam.kernels.document import new_buffers
 from contam.text.tokenizer import char_tables
 from tests.kernels.support import FEW, U64, UNITS, batch, frozen, texts, twin_tokens, u64s
 from tests.twins import brute, grams
@@ -49,13 +49,13 @@ def test_a_batch_is_its_documents_one_after_another(documents, recipe, unit, kee
     k, w = recipe
     one = batch(documents)
     text_scratch = 5 * one.n_bytes + 16 * (one.n_docs + 1)
-    hashes, spans = np.empty(text_scratch, np.uint64), np.empty((text_scratch, 2), np.int32)
+    kept = np.empty(text_scratch if keep else 0, np.uint64)
     starts = np.empty(one.n_docs + 1, np.int64)
     out = np.full(text_scratch, GUARD, np.uint64)
     n, _ = sample_grams.sample_text(
-        one.data, one.offsets, UNITS[unit], (k, w, KEY_BITS), keep,
-        hashes, spans, char_tables(), starts, out,
-        (np.empty(2 * text_scratch, np.int32), new_letter_scratch(), np.empty(text_scratch, np.uint64)),
+        one.data, one.offsets, UNITS[unit], (k, w, KEY_BITS),
+        new_buffers(one.n_bytes, UNITS[unit]), char_tables(),
+        starts, out, np.empty(text_scratch, np.uint64), kept,
     )  # fmt: skip
     read = [twin_tokens(text, unit) for text in documents]
     want = [entries_of(values, k, w, number) for number, values in enumerate(read)]
@@ -63,7 +63,7 @@ def test_a_batch_is_its_documents_one_after_another(documents, recipe, unit, kee
     assert starts.tolist() == np.cumsum([0, *map(len, read)]).tolist()
     assert (out[n:] == GUARD).all()
     if keep:
-        assert hashes[: starts[-1]].tolist() == [token for values in read for token in values]
+        assert kept[: starts[-1]].tolist() == [token for values in read for token in values]
 
 
 @given(st.lists(tokens, max_size=5), recipes)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.detect.match.grams import make_table
-from contam.kernels import competing_items, constants, told_answers
+from contam.kernels import constants, match_facts
 from contam.kernels import match_rows as columns
 from contam.kernels.match_rows import ViewSpec
 from contam.kernels.tokens import CHARS, WORDS
@@ -61,8 +61,8 @@ def test_the_longest_stretch_that_says_enough(unit, world):
     given_rows = columns.MatchRows(
         rows, reals, np.array(flat, np.int32).reshape(-1, columns.PIECE_COLUMNS), used
     )
-    first_piece = competing_items.first_pieces(given_rows)
-    found = told_answers.told_answers(given_rows, first_piece, unit, MIN_RUN, table)
+    first_piece = match_facts.first_pieces(given_rows)
+    found = match_facts.told_answers(given_rows, first_piece, unit, MIN_RUN, table)
     least = constants.ANSWER_LETTERS if unit == CHARS else constants.ANSWER_RUN
     limits = (least, MIN_RUN, constants.ANSWER_WEIGHT, constants.SEEN_WITHIN)
     assert found.tolist() == [twin.told(*one, WEIGHTS.__getitem__, limits) for one in world]

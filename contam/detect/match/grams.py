@@ -27,8 +27,7 @@ from contam.kernels.gram_table import (
     short_places_first,
 )
 from contam.kernels.letters import enter_letters, letter_grams
-from contam.kernels.part_facts import gather_places, group_grams
-from contam.kernels.tokenize_items import note_shared, template_weights
+from contam.kernels.tokenize_items import gather_places, group_grams, note_shared, template_weights
 from contam.memory import trim
 
 if TYPE_CHECKING:

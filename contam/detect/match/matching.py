@@ -14,10 +14,15 @@ from contam.detect.match.workers import DeadlinePassed
 from contam.detect.model import FIGURES_READ, N_PARTS, Matches
 from contam.kernels import match_rows as columns
 from contam.kernels.align import new_scratch
-from contam.kernels.competing_items import find_competing_items, first_pieces, scattered_shares
 from contam.kernels.document import new_buffers, scan_batch
+from contam.kernels.match_facts import (
+    find_competing_items,
+    first_pieces,
+    renumbered_shares,
+    scattered_shares,
+    told_answers,
+)
 from contam.kernels.match_rows import NO_LIMIT, Search
-from contam.kernels.told_answers import renumbered_shares, told_answers
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:

@@ -20,8 +20,13 @@ from contam.kernels.document import PRETOKENIZED
 from contam.kernels.hash_set import are_entered, marks_of
 from contam.kernels.letters import new_letter_scratch, word_letters
 from contam.kernels.match_rows import ItemFacts, ViewSpec
-from contam.kernels.part_facts import count_words, longest_pieces, word_starts
-from contam.kernels.tokenize_items import code_point_spans, tokenize_parts
+from contam.kernels.tokenize_items import (
+    code_point_spans,
+    count_words,
+    longest_pieces,
+    tokenize_parts,
+    word_starts,
+)
 from contam.kernels.tokens import CHARS, WORDS
 from contam.memory import trim
 from contam.text.bpe import BUILT_IN_UNITS, FileTokenizer, load_tokenizer

@@ -11,7 +11,7 @@ import numpy as np
 
 from contam.errors import IndexMismatchError, Place
 from contam.index.minhash import sketch
-from contam.kernels.letters import new_letter_scratch
+from contam.kernels.document import new_buffers
 from contam.kernels.sample_grams import sample_text, sample_tokens
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.tokenizer import char_tables
@@ -79,12 +79,10 @@ class Sampler:
         self._sizes = recipe.gram, recipe.stride, recipe.key_bits
         self._tokenizer = tokenizer
         self._unit = CHARS if recipe.unit == "char" else WORDS
-        self._hashes = np.empty(0, np.uint64)
-        self._spans = np.empty((0, 2), np.int32)
+        self._room, self._buffers = 0, new_buffers(0, self._unit)
         self._entries = np.empty(0, np.uint64)
         self._letters = np.empty(0, np.uint64)
-        self._letter_scratch = new_letter_scratch()
-        self._suspects = np.empty(0, np.int32)
+        self._kept = np.empty(0, np.uint64)
 
     def sample(self, batch: DocBatch, metadata: MetaColumns) -> Sampled:
         """Sample every document of a batch."""
@@ -116,32 +114,20 @@ class Sampler:
         self, batch: DocBatch
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], int, int]:
         recipe, n_docs = self._recipe, batch.n_docs
-        keep = recipe.minhash
         longest = int(np.diff(batch.offsets).max(initial=0))
-        each = 5 if self._unit == CHARS else 2
-        most = each * batch.n_bytes + 16 * n_docs
-        self._hashes = _capacity(self._hashes, (most if keep else each * longest) + 16)
-        if len(self._spans) < each * longest + 16:
-            self._spans = np.empty((each * longest + 16, 2), np.int32)
-            self._suspects = np.empty(2 * (each * longest + 16), np.int32)
+        if longest > self._room:
+            self._buffers, self._room = new_buffers(longest, self._unit), longest
+        most = (5 if self._unit == CHARS else 2) * batch.n_bytes + 16 * n_docs
         # Untouched pages cost nothing: there are far fewer tokens than room for them.
         self._entries = _capacity(self._entries, most // recipe.stride + n_docs)
         self._letters = _capacity(self._letters, 2 * most)
+        self._kept = _capacity(self._kept, most if recipe.minhash else 0)
         starts = np.empty(n_docs + 1, np.int64)
         n, n_letters = sample_text(
-            batch.data,
-            batch.offsets,
-            self._unit,
-            self._sizes,
-            keep,
-            self._hashes,
-            self._spans,
-            char_tables(),
-            starts,
-            self._entries,
-            (self._suspects, self._letter_scratch, self._letters),
+            *(batch.data, batch.offsets, self._unit, self._sizes, self._buffers, char_tables()),
+            *(starts, self._entries, self._letters, self._kept),
         )
-        return self._hashes[: starts[-1] if keep else 0], starts, n, n_letters
+        return self._kept[: starts[-1]], starts, n, n_letters
 
 
 def _capacity(buffer: NDArray[Any], n: int) -> NDArray[Any]:

@@ -15,9 +15,8 @@ from contam.text import common_words
 HOME = Path(contam.__file__).parent
 #: Modules between the tokens of an item and its label.
 DECISIVE = (
-    "kernels/align.py", "kernels/few_grams.py", "kernels/fill.py", "kernels/score_item.py",
-    "kernels/told_answers.py", "kernels/match_rows.py",
-    "kernels/competing_items.py", "kernels/runs.py", "kernels/surroundings.py",
+    "kernels/align.py", "kernels/fill.py", "kernels/score_item.py", "kernels/match_facts.py",
+    "kernels/match_rows.py", "kernels/runs.py",
     "detect/match/variants.py", "detect/match/grams.py",
     "detect/policies/contam_default.py", "detect/policies/contam_definition.py",
 )  # fmt: skip
