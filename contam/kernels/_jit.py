@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -11,6 +11,20 @@ from numba.core.options import DefaultOptions
 
 from contam.kernels._cache import BOUNDSCHECK, ContentCache
 from contam.kernels._compiler import IS_KNOWN, Kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Bools = NDArray[np.bool_]
+    Uint8s = NDArray[np.uint8]
+    Int16s = NDArray[np.int16]
+    Uint16s = NDArray[np.uint16]
+    Int32s = NDArray[np.int32]
+    Uint32s = NDArray[np.uint32]
+    Int64s = NDArray[np.int64]
+    Uint64s = NDArray[np.uint64]
+    Float32s = NDArray[np.float32]
+    Float64s = NDArray[np.float64]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -23,7 +23,7 @@ from contam.kernels.run_together import Document, PartTokens, follow_back, run_t
 from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RunGroup
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Bools, Float32s, Float64s, Int32s, Int64s
 
 #: Columns of a block: first item token (in the part), first document token, length, chain number.
 BLOCK_ITEM = 0
@@ -39,15 +39,15 @@ class AlignScratch(NamedTuple):
     """Buffers one worker aligns in; contents mean nothing between calls."""
 
     fill: FillScratch
-    chain_score: NDArray[np.float64]
-    chain_before: NDArray[np.int32]
-    used: NDArray[np.bool_]
-    member: NDArray[np.bool_]
-    effective: NDArray[np.float32]
-    weight_before: NDArray[np.float64]
-    worth: NDArray[np.float32]
-    reach: NDArray[np.int32]
-    spans: NDArray[np.int64]
+    chain_score: Float64s
+    chain_before: Int32s
+    used: Bools
+    member: Bools
+    effective: Float32s
+    weight_before: Float64s
+    worth: Float32s
+    reach: Int32s
+    spans: Int64s
 
 
 def new_scratch(longest_part: int) -> AlignScratch:
@@ -123,7 +123,7 @@ def best_chain(place: RunGroup, scratch: AlignScratch) -> int:
 
 @lean_kernel
 def add_block(
-    blocks: NDArray[np.int32], n: int, first_of_chain: int, i: int, d: int, length: int, chain: int
+    blocks: Int32s, n: int, first_of_chain: int, i: int, d: int, length: int, chain: int
 ) -> int:
     """Append a block, or lengthen the chain's last one when it goes on without a gap."""
     if n > first_of_chain:
@@ -145,7 +145,7 @@ def add_stretch(
     doc: Document,
     box: tuple[int, int, int, int, int],
     scratch: AlignScratch,
-    blocks: NDArray[np.int32],
+    blocks: Int32s,
     at: tuple[int, int, int],
 ) -> int:
     """Fill one stretch and append its matches as blocks; returns the new number of blocks.
@@ -184,7 +184,7 @@ def follow(
     part: PartTokens,
     doc: Document,
     box: tuple[int, int, int, int],
-    blocks: NDArray[np.int32],
+    blocks: Int32s,
     at: tuple[int, int, int],
     is_torn: bool,
 ) -> tuple[int, int, int]:
@@ -219,7 +219,7 @@ def extend_chain(
     place: RunGroup,
     last: int,
     scratch: AlignScratch,
-    blocks: NDArray[np.int32],
+    blocks: Int32s,
     at: tuple[int, int],
 ) -> int:
     """Write the chain that ends in run `last` of the place as blocks, gaps and both ends filled.
@@ -268,9 +268,7 @@ def extend_chain(
 
 
 @lean_kernel
-def spend_tokens(
-    blocks: NDArray[np.int32], lo: int, hi: int, effective: NDArray[np.float32]
-) -> float:
+def spend_tokens(blocks: Int32s, lo: int, hi: int, effective: Float32s) -> float:
     """Set the weight of all item tokens in blocks[lo:hi] to zero; returns what they weighed."""
     gained = 0.0
     for b in range(lo, hi):
@@ -282,9 +280,7 @@ def spend_tokens(
 
 
 @lean_kernel
-def retire_runs(
-    place: RunGroup, blocks: NDArray[np.int32], chain: tuple[int, int], used: NDArray[np.bool_]
-) -> None:
+def retire_runs(place: RunGroup, blocks: Int32s, chain: tuple[int, int], used: Bools) -> None:
     """Mark runs as used that have more than half of their document tokens in a chain.
 
     chain  (lo, hi): its blocks are blocks[lo:hi]
@@ -312,7 +308,7 @@ def align_place(
     doc: Document,
     place: RunGroup,
     scratch: AlignScratch,
-    blocks: NDArray[np.int32],
+    blocks: Int32s,
     at: tuple[int, int],
 ) -> tuple[int, int, float]:
     """Chains of one place of the document, heaviest first, until what is left adds little.

@@ -13,9 +13,7 @@ from contam.kernels.chars import ASIDE_SHIFT, is_blank, is_letter, name_end, nam
 from contam.kernels.tags import digits_end, is_digit, line_starts, tag_name_end
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from contam.kernels._jit import Uint8s
     from contam.kernels.chars import CharTables
 
 #: Bytes of an address, and of a line that is looked at.
@@ -43,13 +41,13 @@ def is_inside(c: int) -> bool:
 
 
 @lean_kernel
-def name_kind(text: NDArray[np.uint8], lo: int, hi: int, tables: CharTables) -> int:
+def name_kind(text: Uint8s, lo: int, hi: int, tables: CharTables) -> int:
     """What the name text[lo:hi] is between words, 0 for nothing."""
     return (name_value(text, lo, hi, tables) >> ASIDE_SHIFT) & 3
 
 
 @lean_kernel
-def address_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
+def address_end(text: Uint8s, p: int, stop: int) -> int:
     """Where the address of a Markdown link whose `(` is at p ends, -1 for none."""
     reach = min(stop, p + _REACH)
     q = p + 1
@@ -77,7 +75,7 @@ def address_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
 
 
 @lean_kernel
-def is_prose(text: NDArray[np.uint8], lo: int, hi: int) -> bool:
+def is_prose(text: Uint8s, lo: int, hi: int) -> bool:
     """Whether text[lo:hi] holds only words, the marks of sentences, and footnote marks."""
     for q in range(lo, hi):
         c = int(text[q])
@@ -87,7 +85,7 @@ def is_prose(text: NDArray[np.uint8], lo: int, hi: int) -> bool:
 
 
 @lean_kernel
-def is_behind_letter(text: NDArray[np.uint8], lo: int, p: int) -> bool:
+def is_behind_letter(text: Uint8s, lo: int, p: int) -> bool:
     """Whether a letter stands before p with no white space between."""
     while p > lo and not is_blank(int(text[p - 1])):
         p -= 1
@@ -97,7 +95,7 @@ def is_behind_letter(text: NDArray[np.uint8], lo: int, p: int) -> bool:
 
 
 @lean_kernel
-def footnote_end(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> int:
+def footnote_end(text: Uint8s, lo: int, p: int, stop: int) -> int:
     """Where the footnote mark, `[12]` or `[^name]`, whose `[` is at p ends; -1 for none."""
     q = p + 1
     if q < stop and text[q] == 94:
@@ -117,7 +115,7 @@ def footnote_end(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> int:
 
 
 @lean_kernel
-def sound_end(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> int:
+def sound_end(text: Uint8s, p: int, stop: int, tables: CharTables) -> int:
     """Where a sound in brackets, `(pause)` or `[laughter]`, that starts at p ends; -1 for none."""
     end = name_end(text, p + 1, min(stop, p + _LONGEST_NAME), False)
     closing = 41 if text[p] == 40 else 93
@@ -127,7 +125,7 @@ def sound_end(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) ->
 
 
 @lean_kernel
-def bracket_end(text: NDArray[np.uint8], lo: int, p: int, stop: int, tables: CharTables) -> int:
+def bracket_end(text: Uint8s, lo: int, p: int, stop: int, tables: CharTables) -> int:
     """Where the bracket at p ends with what it holds if that is no text, else p + 1."""
     end = -1
     before = int(text[p - 1]) if p > lo else 32
@@ -141,9 +139,7 @@ def bracket_end(text: NDArray[np.uint8], lo: int, p: int, stop: int, tables: Cha
 
 
 @lean_kernel
-def is_near_english(
-    text: NDArray[np.uint8], lo: int, p: int, stop: int, tables: CharTables
-) -> bool:
+def is_near_english(text: Uint8s, lo: int, p: int, stop: int, tables: CharTables) -> bool:
     """Whether one of the commonest words of English begins within _NEAR bytes of p."""
     for q in range(max(lo, p - _NEAR), min(stop, p + _NEAR)):
         if (q == lo or is_blank(int(text[q - 1]))) and is_letter(int(text[q])):
@@ -155,7 +151,7 @@ def is_near_english(
 
 
 @lean_kernel
-def filler_end(text: NDArray[np.uint8], lo: int, p: int, stop: int, tables: CharTables) -> int:
+def filler_end(text: Uint8s, lo: int, p: int, stop: int, tables: CharTables) -> int:
     """Where the `um` or `uh` of an English speaker that starts at p ends; -1 for none."""
     q = p + 1
     if q == stop or not (text[q] == 104 or text[q] == 109):
@@ -170,7 +166,7 @@ def filler_end(text: NDArray[np.uint8], lo: int, p: int, stop: int, tables: Char
 
 
 @lean_kernel
-def mark_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
+def mark_end(text: Uint8s, p: int, stop: int) -> int:
     """Where the mark of a word's first piece, U+0120 or U+2581, at p ends; -1 for none."""
     if p + 1 < stop and text[p] == 0xC4 and text[p + 1] == 0xA0:
         return p + 2
@@ -180,7 +176,7 @@ def mark_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
 
 
 @lean_kernel
-def joint_end(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> int:
+def joint_end(text: Uint8s, lo: int, p: int, stop: int) -> int:
     """Where the word goes on whose piece ends at p with ` ##` or `@@ `; -1 where it does not."""
     if (
         p + 3 >= stop
@@ -197,7 +193,7 @@ def joint_end(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> int:
 
 
 @lean_kernel
-def repeated_joint_end(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> int:
+def repeated_joint_end(text: Uint8s, lo: int, p: int, stop: int) -> int:
     """`joint_end` where another such joint is within _NEAR bytes, else -1."""
     end = joint_end(text, lo, p, stop)
     if end < 0:
@@ -209,7 +205,7 @@ def repeated_joint_end(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> i
 
 
 @lean_kernel
-def pieces_end(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> int:
+def pieces_end(text: Uint8s, lo: int, p: int, stop: int) -> int:
     """Where the pieces of the word end whose mark is at p; p where spaces within it part words.
 
     Within three marks in a row, what stands between two is a word, and its spaces are nothing.
@@ -239,7 +235,7 @@ def pieces_end(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> int:
 
 
 @lean_kernel
-def stamp_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
+def stamp_end(text: Uint8s, p: int, stop: int) -> int:
     """Where the date and time at p, `2024-05-06T07:08:09`, end; -1 for none."""
     if p + 19 > stop:
         return -1
@@ -263,7 +259,7 @@ def stamp_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
 
 
 @lean_kernel
-def signs_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
+def signs_end(text: Uint8s, p: int, stop: int) -> int:
     """Where the run of what parts the fields of a log's line, from p on, ends."""
     while p < stop and text[p] in (9, 32, 45, 58, 91, 93, 124):
         p += 1
@@ -271,13 +267,13 @@ def signs_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
 
 
 @lean_kernel
-def line_has_stamp(text: NDArray[np.uint8], p: int, stop: int) -> bool:
+def line_has_stamp(text: Uint8s, p: int, stop: int) -> bool:
     """Whether the line that starts at p begins with date and time."""
     return stamp_end(text, signs_end(text, p, stop), stop) >= 0
 
 
 @lean_kernel
-def is_in_log(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> bool:
+def is_in_log(text: Uint8s, lo: int, p: int, stop: int) -> bool:
     """Whether the line before that of p, or the one behind it, begins with date and time."""
     q = p
     while q < min(stop, p + _REACH):
@@ -297,7 +293,7 @@ def is_in_log(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> bool:
 
 
 @lean_kernel
-def log_prefix_end(text: NDArray[np.uint8], lo: int, p: int, stop: int, tables: CharTables) -> int:
+def log_prefix_end(text: Uint8s, lo: int, p: int, stop: int, tables: CharTables) -> int:
     """Where the prefix of a log's line whose date is at p ends; -1 for none."""
     end = stamp_end(text, p, stop)
     if end < 0 or not line_starts(text, lo, p - 1 if p > lo and text[p - 1] == 91 else p):

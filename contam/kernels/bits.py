@@ -13,6 +13,8 @@ from contam.kernels._jit import INTERPRETED, int64, lean_kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from contam.kernels._jit import Uint8s
+
 SEED = np.uint64(0x9E3779B97F4A7C15)
 MUL_CHUNK = np.uint64(0xD6E8FEB86659FD93)
 MUL_END = np.uint64(0xFF51AFD7ED558CCD)
@@ -24,11 +26,11 @@ _IN_BYTE = 7
 
 if INTERPRETED:
 
-    def load8(array: NDArray[np.uint8], index: int) -> np.uint64:
+    def load8(array: Uint8s, index: int) -> np.uint64:
         """Eight bytes from `index` on, little endian; the caller guarantees they exist."""
         return np.uint64(int.from_bytes(array[index : index + 8].tobytes(), "little"))
 
-    def store8(array: NDArray[np.uint8], index: int, value: np.uint64) -> None:
+    def store8(array: Uint8s, index: int, value: np.uint64) -> None:
         """Write eight bytes from `index` on, little endian; the caller guarantees they exist."""
         array[index : index + 8] = np.frombuffer(int(value).to_bytes(8, "little"), np.uint8)
 
@@ -136,7 +138,7 @@ def finish_hash(state: np.uint64) -> np.uint64:
 
 
 @lean_kernel
-def next_bytes(text: NDArray[np.uint8], p: int, n: int) -> np.uint64:
+def next_bytes(text: Uint8s, p: int, n: int) -> np.uint64:
     """The bytes from p on, little endian: eight, or the n that are left and zeros."""
     if p + 8 <= text.shape[0]:
         chunk = load8(text, p)
@@ -148,12 +150,12 @@ def next_bytes(text: NDArray[np.uint8], p: int, n: int) -> np.uint64:
 
 
 @lean_kernel
-def lower_bytes(text: NDArray[np.uint8], p: int, n: int) -> np.uint64:
+def lower_bytes(text: Uint8s, p: int, n: int) -> np.uint64:
     """The next bytes of an ASCII word in lower case, eight or the n that are left of it, n > 0."""
     return next_bytes(text, p, n) | (LOWER if n >= 8 else LOWER >> np.uint64(64 - 8 * n))
 
 
 @lean_kernel
-def bit_of(bits: NDArray[np.uint8], at: int) -> int:
+def bit_of(bits: Uint8s, at: int) -> int:
     """One of the bits that lie eight to a byte, the lowest first."""
     return (int64(bits[at >> 3]) >> (at & _IN_BYTE)) & 1

@@ -16,7 +16,7 @@ from contam.kernels._jit import INTERPRETED, int64, lean_kernel
 from contam.kernels.chars import is_blank, is_letter
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Uint8s
 
     Mask = np.uint64
     Masks = tuple[Mask, Mask, Mask, Mask, Mask, Mask, Mask, Mask, Mask]
@@ -30,7 +30,7 @@ _ZERO = np.uint64(0)
 
 if INTERPRETED:
 
-    def mark_block(text: NDArray[np.uint8], index: int) -> Masks:
+    def mark_block(text: Uint8s, index: int) -> Masks:
         """`mark_some` of the BLOCK bytes from `index` on; the caller guarantees they exist."""
         return mark_some(text, index, index + BLOCK)
 
@@ -78,7 +78,7 @@ else:
 
 
 @lean_kernel
-def mark_some(text: NDArray[np.uint8], lo: int, hi: int) -> Masks:
+def mark_some(text: Uint8s, lo: int, hi: int) -> Masks:
     """Which of text[lo:hi] are words, hyphens, blanks, colons, `(`, `]`, `u`, `#` or `@`, others.
 
     They are at most BLOCK. Of a word are ASCII letters and digits. Others may start an escape, a

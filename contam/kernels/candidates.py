@@ -15,7 +15,7 @@ from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.pairs import get_bits
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Bools, Float32s, Float64s, Int32s, Int64s, Uint8s, Uint64s
 
 #: States of a document while candidates are looked for; a document put to SHUT is never opened.
 CLOSED = 0
@@ -33,14 +33,14 @@ class Lists(NamedTuple):
     first, stop  int64[grams];  words  uint64[...];  width  bits of a document, see `pairs`
     """
 
-    first: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    words: NDArray[np.uint64]
+    first: Int64s
+    stop: Int64s
+    words: Uint64s
     width: int
 
 
 @kernel
-def grown(values: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+def grown(values: Int64s, n: int) -> Int64s:
     """`values` with twice the room, the first n kept."""
     larger = np.empty(2 * values.shape[0] + 16, np.int64)
     larger[:n] = values[:n]
@@ -64,9 +64,7 @@ def holds(lists: Lists, gram: int, document: int) -> bool:
 
 
 @kernel
-def open_by_grams(
-    windows: NDArray[np.int32], lists: Lists, state: NDArray[np.uint8]
-) -> NDArray[np.int64]:
+def open_by_grams(windows: Int32s, lists: Lists, state: Uint8s) -> Int64s:
     """Open every document that holds all grams of a window; returns those opened now.
 
     windows  int32[w, n], grams; -1 for one that counts as if every document had it, not for all n
@@ -103,12 +101,7 @@ def open_by_grams(
 
 
 @kernel
-def hits_of(
-    places: tuple[NDArray[np.int32], NDArray[np.int32]],
-    counted: NDArray[np.bool_],
-    lists: Lists,
-    state: NDArray[np.uint8],
-) -> NDArray[np.int64]:
+def hits_of(places: tuple[Int32s, Int32s], counted: Bools, lists: Lists, state: Uint8s) -> Int64s:
     """The hits of item tokens in documents that are CLOSED, in no order.
 
     places   (int32[grams + 1], where each gram's places begin; int32[p], item tokens)
@@ -138,22 +131,22 @@ def hits_of(
 
 
 @lean_kernel
-def stands_beside(gram: int, document: int, lists: Lists, everywhere: NDArray[np.bool_]) -> bool:
+def stands_beside(gram: int, document: int, lists: Lists, everywhere: Bools) -> bool:
     """Whether a document holds a gram, or counts as if it did; gram -1 is none."""
     return gram >= 0 and (bool(everywhere[gram]) or holds(lists, gram, document))
 
 
 @kernel
 def worth_reading(
-    hits: NDArray[np.int64],
+    hits: Int64s,
     sizes: tuple[int, int, int],
-    part_start: NDArray[np.int64],
-    weights: tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]],
-    at: NDArray[np.int32],
-    capped: NDArray[np.bool_],
+    part_start: Int64s,
+    weights: tuple[Float32s, Float64s, Float64s],
+    at: Int32s,
+    capped: Bools,
     lists: Lists,
     least: float,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Int64s, Int64s]:
     """Which documents, ascending, hold enough of which parts: int64[n] each.
 
     hits     ascending: document << TOKEN_BITS | item token

@@ -14,7 +14,7 @@ from contam.kernels._jit import int64, lean_kernel
 from contam.kernels.bits import SEED, finish_hash, lower_bytes, mix_chunk
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Int32s, Uint8s, Uint64s
 
 SKIP = -1
 JOIN = -2
@@ -51,9 +51,9 @@ class CharTables(NamedTuple):
     All read-only, C order.
     """
 
-    table: NDArray[np.int32]
-    name_key: NDArray[np.uint64]
-    name_value: NDArray[np.int32]
+    table: Int32s
+    name_key: Uint64s
+    name_value: Int32s
 
 
 @lean_kernel
@@ -87,7 +87,7 @@ def valid_or_skip(cp: int) -> int:
 
 
 @lean_kernel
-def decode_utf8(text: NDArray[np.uint8], p: int) -> tuple[int, int]:
+def decode_utf8(text: Uint8s, p: int) -> tuple[int, int]:
     """Code point at p of valid UTF-8, and where the next one starts."""
     c = int(text[p])
     if c < 0x80:
@@ -102,15 +102,13 @@ def decode_utf8(text: NDArray[np.uint8], p: int) -> tuple[int, int]:
 
 
 @lean_kernel
-def lookup(cp: int, table: NDArray[np.int32]) -> int:
+def lookup(cp: int, table: Int32s) -> int:
     """Packed entry of a code point."""
     return int(table[int(table[cp >> 8]) + (cp & 0xFF)])
 
 
 @lean_kernel
-def has_mark(
-    text: NDArray[np.uint8], p: int, stop: int, marks: tuple[int, int], table: NDArray[np.int32]
-) -> bool:
+def has_mark(text: Uint8s, p: int, stop: int, marks: tuple[int, int], table: Int32s) -> bool:
     """Whether one of these marks (first, last) is among what is transparent from p on.
 
     Composed with it, an ASCII character before p is another character, and not ASCII.
@@ -125,7 +123,7 @@ def has_mark(
 
 
 @lean_kernel
-def hex_number(text: NDArray[np.uint8], p: int, n: int, stop: int, table: NDArray[np.int32]) -> int:
+def hex_number(text: Uint8s, p: int, n: int, stop: int, table: Int32s) -> int:
     """The n hex digits at p as a number, or -1 where there are fewer or the last has an accent."""
     if p + n > stop:
         return -1
@@ -141,7 +139,7 @@ def hex_number(text: NDArray[np.uint8], p: int, n: int, stop: int, table: NDArra
 
 
 @lean_kernel
-def name_end(text: NDArray[np.uint8], p: int, stop: int, digits: bool) -> int:
+def name_end(text: Uint8s, p: int, stop: int, digits: bool) -> int:
     """Where the run of ASCII letters (and digits, if asked) that starts at p ends."""
     while p < stop:
         c = int(text[p])
@@ -152,7 +150,7 @@ def name_end(text: NDArray[np.uint8], p: int, stop: int, digits: bool) -> int:
 
 
 @lean_kernel
-def name_hash(text: NDArray[np.uint8], lo: int, hi: int) -> np.uint64:
+def name_hash(text: Uint8s, lo: int, hi: int) -> np.uint64:
     """Token hash of text[lo:hi] in lower case (ASCII letters and digits)."""
     state = SEED
     at = lo
@@ -163,7 +161,7 @@ def name_hash(text: NDArray[np.uint8], lo: int, hi: int) -> np.uint64:
 
 
 @lean_kernel
-def name_value(text: NDArray[np.uint8], lo: int, hi: int, tables: CharTables) -> int:
+def name_value(text: Uint8s, lo: int, hi: int, tables: CharTables) -> int:
     """What the name text[lo:hi] is known as (bits of CharTables.name_value), 0 for unknown."""
     name = name_hash(text, lo, hi)
     keys = tables.name_key
@@ -177,9 +175,7 @@ def name_value(text: NDArray[np.uint8], lo: int, hi: int, tables: CharTables) ->
 
 
 @lean_kernel
-def read_backslash(
-    text: NDArray[np.uint8], p: int, stop: int, tables: CharTables
-) -> tuple[int, int]:
+def read_backslash(text: Uint8s, p: int, stop: int, tables: CharTables) -> tuple[int, int]:
     r"""Rule 1: \uXXXX, \UXXXXXXXX, \xXX, LaTeX spacing, \n \t \r as letters, else a separator."""
     q = p
     while q < stop and text[q] == 92:
@@ -220,7 +216,7 @@ def read_backslash(
 
 
 @lean_kernel
-def read_entity(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
+def read_entity(text: Uint8s, p: int, stop: int, tables: CharTables) -> tuple[int, int]:
     """Rule 3: &name; &#1234; &#x12AB; also behind any number of amp;."""
     j = p + 1
     while j + 4 <= stop and (int(text[j]) | 32) == 97 and (int(text[j + 1]) | 32) == 109:
@@ -255,9 +251,7 @@ def read_entity(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) 
 
 
 @lean_kernel
-def read_percent(
-    text: NDArray[np.uint8], p: int, stop: int, table: NDArray[np.int32]
-) -> tuple[int, int]:
+def read_percent(text: Uint8s, p: int, stop: int, table: Int32s) -> tuple[int, int]:
     """Rule 4: %41, or a whole UTF-8 sequence such as %E5%B7%B2; else the sign is a separator."""
     first = hex_number(text, p + 1, 2, stop, table)
     if first < 0:
@@ -284,7 +278,7 @@ def read_percent(
 
 
 @lean_kernel
-def read_break(text: NDArray[np.uint8], p: int, stop: int, table: NDArray[np.int32]) -> int:
+def read_break(text: Uint8s, p: int, stop: int, table: Int32s) -> int:
     """Rule 5: where the next line's letter starts behind a hyphen that ended at p, or -1."""
     q = p
     while q < stop and (text[q] == 32 or text[q] == 9):

@@ -14,7 +14,16 @@ from contam.kernels.chars import decode_utf8
 from contam.kernels.hash_set import filter_shift, is_noted, note_key, slot_of_key
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.kernels._jit import (
+        Bools,
+        Float32s,
+        Float64s,
+        Int32s,
+        Int64s,
+        Uint8s,
+        Uint32s,
+        Uint64s,
+    )
 
 #: Kinds of characters; each ideograph is a piece.
 BLANK, LETTER, NUMBER, SIGN, ODD_SPACE, IDEOGRAPH = range(6)
@@ -43,14 +52,14 @@ def _mixed(value: np.uint64) -> np.uint64:
 
 @kernel
 def cut_pieces(
-    data: NDArray[np.uint8],
-    start: NDArray[np.int64],
-    lower: NDArray[np.uint32],
-    kinds: NDArray[np.uint8],
-    piece_start: NDArray[np.int64],
-    word_start: NDArray[np.int64],
+    data: Uint8s,
+    start: Int64s,
+    lower: Uint32s,
+    kinds: Uint8s,
+    piece_start: Int64s,
+    word_start: Int64s,
     with_words: bool,
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+) -> tuple[Uint64s, Uint64s]:
     """Hashes of the pieces of m texts in lower case, and of their words, each text by itself.
 
     data         uint8[k], UTF-8;  start  int64[m + 1], where in it each text begins
@@ -142,12 +151,7 @@ def cut_pieces(
 
 
 @kernel
-def count_words(
-    words: NDArray[np.uint64],
-    start: NDArray[np.int64],
-    texts: NDArray[np.int64],
-    most: int,
-) -> NDArray[np.int64]:
+def count_words(words: Uint64s, start: Int64s, texts: Int64s, most: int) -> Int64s:
     """The different words of each row, counted up to `most`: int64[r].
 
     words  of all texts, a text's from start[i] to start[i + 1]
@@ -179,9 +183,9 @@ class GramTable(NamedTuple):
     bits  uint8[2**f], a bit for the highest bits of each key
     """
 
-    key: NDArray[np.uint64]
-    number: NDArray[np.int32]
-    bits: NDArray[np.uint8]
+    key: Uint64s
+    number: Int32s
+    bits: Uint8s
 
 
 @kernel
@@ -203,7 +207,7 @@ def _enter(table: GramTable, at: np.uint64, key: np.uint64, number: int) -> None
 
 
 @kernel
-def _factors(n: int) -> NDArray[np.uint64]:
+def _factors(n: int) -> Uint64s:
     """Odd numbers, by which the n tokens of a gram are multiplied."""
     factors = np.empty(n, np.uint64)
     for i in range(n):
@@ -212,7 +216,7 @@ def _factors(n: int) -> NDArray[np.uint64]:
 
 
 @lean_kernel
-def _gram_key(tokens: NDArray[np.int64], at: int, factors: NDArray[np.uint64]) -> np.uint64:
+def _gram_key(tokens: Int64s, at: int, factors: Uint64s) -> np.uint64:
     """What stands for the tokens in a row, as many as there are factors, that begin there."""
     key = _ZERO
     for i in range(factors.shape[0]):
@@ -222,13 +226,8 @@ def _gram_key(tokens: NDArray[np.int64], at: int, factors: NDArray[np.uint64]) -
 
 @kernel
 def number_grams(
-    tokens: NDArray[np.int64],
-    start: NDArray[np.int64],
-    n: int,
-    group: NDArray[np.int64],
-    table: GramTable,
-    gram_start: NDArray[np.int64],
-) -> tuple[NDArray[np.int32], int]:
+    tokens: Int64s, start: Int64s, n: int, group: Int64s, table: GramTable, gram_start: Int64s
+) -> tuple[Int32s, int]:
     """Numbers of the different grams of m texts, each text's as they come in it.
 
     tokens  of all texts, a text's from start[i] to start[i + 1];  n  tokens of a gram
@@ -265,9 +264,7 @@ def number_grams(
 
 
 @kernel
-def find_grams(
-    tokens: NDArray[np.int64], n: int, table: GramTable
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def find_grams(tokens: Int64s, n: int, table: GramTable) -> tuple[Int32s, Int32s]:
     """Where grams of the table (of group 0) stand among tokens, ascending, and their numbers."""
     n_grams = max(tokens.shape[0] - n + 1, 0)
     place = np.empty(n_grams, np.int32)
@@ -296,12 +293,12 @@ class Questions(NamedTuple):
     misses  grams in a row that end a cluster when none of them is new to it
     """
 
-    start: NDArray[np.int64]
-    length: NDArray[np.int64]
-    key: NDArray[np.uint64]
-    number: NDArray[np.int32]
-    idf: NDArray[np.float64]
-    least: NDArray[np.float32]
+    start: Int64s
+    length: Int64s
+    key: Uint64s
+    number: Int32s
+    idf: Float64s
+    least: Float32s
     misses: int
 
 
@@ -313,14 +310,14 @@ class Clusters(NamedTuple):
     share        float32[c], of the rarity of all grams of the question
     """
 
-    item: NDArray[np.int64]
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    share: NDArray[np.float32]
+    item: Int64s
+    first: Int64s
+    last: Int64s
+    share: Float32s
 
 
 @lean_kernel
-def _slot(key: NDArray[np.int32], number: np.int32) -> int:
+def _slot(key: Int32s, number: np.int32) -> int:
     """Where a number is in the table, or the free place at which it would be."""
     mask = key.shape[0] - 1
     at: int = int64(np.uint64(number) * _BASE >> np.uint64(32)) & mask
@@ -331,11 +328,7 @@ def _slot(key: NDArray[np.int32], number: np.int32) -> int:
 
 @kernel
 def find_clusters(
-    place: NDArray[np.int32],
-    number: NDArray[np.int32],
-    n_grams: int,
-    items: NDArray[np.int64],
-    questions: Questions,
+    place: Int32s, number: Int32s, n_grams: int, items: Int64s, questions: Questions
 ) -> Clusters:
     """The clusters of these items' questions that hold enough, item by item, from left to right.
 
@@ -411,11 +404,11 @@ def find_clusters(
 def _walk(
     seed: int,
     step: int,
-    place: NDArray[np.int32],
-    own: NDArray[np.int64],
+    place: Int32s,
+    own: Int64s,
     n_own: int,
-    slot: NDArray[np.int64],
-    seen: NDArray[np.int64],
+    slot: Int64s,
+    seen: Int64s,
     n_seen: int,
     most_misses: int,
 ) -> tuple[int, int]:
@@ -453,10 +446,10 @@ class Beside(NamedTuple):
     misses         tokens between two grams that part them: those before are forgotten
     """
 
-    tokens: NDArray[np.int64]
-    start: NDArray[np.int64]
-    idf: NDArray[np.float64]
-    first: NDArray[np.int64]
+    tokens: Int64s
+    start: Int64s
+    idf: Float64s
+    first: Int64s
     n: int
     window: int
     misses: int
@@ -470,9 +463,9 @@ class Rows(NamedTuple):
     short, short_window  tokens of a short answer, and those in which it must begin
     """
 
-    first: NDArray[np.int64]
-    taken: NDArray[np.bool_]
-    informative: NDArray[np.bool_]
+    first: Int64s
+    taken: Bools
+    informative: Bools
     short: int
     short_window: int
 
@@ -483,13 +476,13 @@ class Overlaps(NamedTuple):
     pair, row  int64[c];  share  float32[c, 3], O_q, O_a and O_p
     """
 
-    pair: NDArray[np.int64]
-    row: NDArray[np.int64]
-    share: NDArray[np.float32]
+    pair: Int64s
+    row: Int64s
+    share: Float32s
 
 
 @kernel
-def _table_of(items: NDArray[np.int64], questions: Questions) -> GramTable:
+def _table_of(items: Int64s, questions: Questions) -> GramTable:
     """The grams of some items' questions: few enough to stay in a core's own cache."""
     n_grams = 0
     for item in items:
@@ -505,10 +498,10 @@ def _table_of(items: NDArray[np.int64], questions: Questions) -> GramTable:
 class _Scratch(NamedTuple):
     """The grams of one text: key uint64[2**b], number int32[2**b], slot and seen by number."""
 
-    key: NDArray[np.uint64]
-    number: NDArray[np.int32]
-    slot: NDArray[np.uint64]
-    seen: NDArray[np.bool_]
+    key: Uint64s
+    number: Int32s
+    slot: Uint64s
+    seen: Bools
 
 
 @lean_kernel
@@ -518,12 +511,12 @@ def _window(beside: Beside, text: int) -> int:
 
 @lean_kernel
 def _share(
-    tokens: NDArray[np.int64],
+    tokens: Int64s,
     begin: int,
     end: int,
     text: int,
     beside: Beside,
-    factors: NDArray[np.uint64],
+    factors: Uint64s,
     scratch: _Scratch,
 ) -> np.float32:
     """The share of the rarity of a text's grams that stand in tokens[begin:end]; 0 of none."""
@@ -563,7 +556,7 @@ def _share(
 
 
 @lean_kernel
-def _stands(tokens: NDArray[np.int64], begin: int, end: int, text: int, beside: Beside) -> bool:
+def _stands(tokens: Int64s, begin: int, end: int, text: int, beside: Beside) -> bool:
     """Whether a text stands there whole, begun in tokens[begin:end]."""
     lo, hi = beside.start[text], beside.start[text + 1]
     for at in range(begin, min(end, tokens.shape[0] - (hi - lo) + 1)):
@@ -577,10 +570,10 @@ def _stands(tokens: NDArray[np.int64], begin: int, end: int, text: int, beside: 
 
 @kernel
 def find_overlaps(
-    tokens: NDArray[np.int64],
-    start: NDArray[np.int64],
-    items: NDArray[np.int64],
-    pair_start: NDArray[np.int64],
+    tokens: Int64s,
+    start: Int64s,
+    items: Int64s,
+    pair_start: Int64s,
     n: int,
     questions: Questions,
     answers: Beside,

@@ -52,8 +52,7 @@ from contam.kernels.tokens import CHARS, tokenize
 from contam.kernels.word_hashes import hash_word
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from contam.kernels._jit import Int32s, Int64s, Uint8s, Uint64s
     from contam.kernels.chars import CharTables
 
 
@@ -64,14 +63,14 @@ class DocBuffers(NamedTuple):
     mended, letters, suspects  of a document whose words are put right: see `letters`
     """
 
-    hashes: NDArray[np.uint64]
-    spans: NDArray[np.int32]
-    grams: NDArray[np.uint64]
-    hit_at: NDArray[np.int32]
-    hit_gram: NDArray[np.int32]
+    hashes: Uint64s
+    spans: Int32s
+    grams: Uint64s
+    hit_at: Int32s
+    hit_gram: Int32s
     mended: Mended
     letters: LetterScratch
-    suspects: NDArray[np.int32]
+    suspects: Int32s
 
 
 def new_buffers(n_bytes: int, unit: int) -> DocBuffers:
@@ -114,10 +113,10 @@ class TextScratch(NamedTuple):
     blocks        int32[other room, BLOCK_COLUMNS]
     """
 
-    runs: NDArray[np.int32]
-    order: NDArray[np.int64]
-    order_scratch: NDArray[np.int64]
-    blocks: NDArray[np.int32]
+    runs: Int32s
+    order: Int64s
+    order_scratch: Int64s
+    blocks: Int32s
 
 
 class BatchOutput(NamedTuple):
@@ -127,7 +126,7 @@ class BatchOutput(NamedTuple):
     """
 
     rows: MatchRows
-    where: NDArray[np.int32]
+    where: Int32s
     text_scratch: TextScratch
 
 
@@ -246,7 +245,7 @@ def scan_document(
 
 
 @lean_kernel
-def count_code_points(text: NDArray[np.uint8], lo: int, hi: int) -> int:
+def count_code_points(text: Uint8s, lo: int, hi: int) -> int:
     """Code points of text[lo:hi], valid UTF-8 cut at character boundaries."""
     count = hi - lo
     p = lo
@@ -295,11 +294,7 @@ def piece_bytes(
 
 @kernel
 def place_pieces(
-    document: Document,
-    gram_table: GramTable,
-    rows: MatchRows,
-    first: int,
-    where: NDArray[np.int32],
+    document: Document, gram_table: GramTable, rows: MatchRows, first: int, where: Int32s
 ) -> None:
     """Code-point spans in their document of the pieces from `first` on.
 
@@ -377,13 +372,13 @@ PRETOKENIZED = 2
 
 @kernel
 def scan_batch(
-    text: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    given: tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]],
+    text: Uint8s,
+    offsets: Int64s,
+    given: tuple[Uint64s, Int32s, Int64s],
     search: Search,
     tables: CharTables,
     buffers: DocBuffers,
-) -> tuple[MatchRows, NDArray[np.int32], int]:
+) -> tuple[MatchRows, Int32s, int]:
     """Match every document of a batch.
 
     text     uint8[n], UTF-8; document i is text[offsets[i] : offsets[i + 1]]

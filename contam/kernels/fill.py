@@ -17,7 +17,7 @@ from contam.kernels.constants import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Float32s, Int16s, Int32s, Int64s, Uint64s
 
 _SKIP_ITEM: Final = round(SKIP_ITEM * WEIGHT_SHARES)
 _SKIP_DOC: Final = round(SKIP_DOC * WEIGHT_SHARES)
@@ -45,11 +45,11 @@ class FillScratch(NamedTuple):
     matched       int32[MOST_ITEM + 1, 2], the answer: index in the item's and the document's arrays
     """
 
-    last: NDArray[np.int16]
-    before: NDArray[np.int16]
-    way: NDArray[np.int64]
-    pair: NDArray[np.int64]
-    matched: NDArray[np.int32]
+    last: Int16s
+    before: Int16s
+    way: Int64s
+    pair: Int64s
+    matched: Int32s
 
 
 def new_fill_scratch() -> FillScratch:
@@ -64,9 +64,7 @@ def new_fill_scratch() -> FillScratch:
 
 
 @lean_kernel
-def index_words(
-    words: NDArray[np.uint64], origin: int, step: int, n: int, scratch: FillScratch
-) -> None:
+def index_words(words: Uint64s, origin: int, step: int, n: int, scratch: FillScratch) -> None:
     """Enter n document tokens: number y is words[origin + step * y], from y = 1 on."""
     last, before = scratch.last, scratch.before
     for bucket in range(_BUCKETS):
@@ -79,7 +77,7 @@ def index_words(
 
 @lean_kernel
 def is_indexed(
-    words: NDArray[np.uint64], origin: int, step: int, token: np.uint64, scratch: FillScratch
+    words: Uint64s, origin: int, step: int, token: np.uint64, scratch: FillScratch
 ) -> bool:
     """Whether a token is among those entered with the same `origin` and `step`."""
     y = int64(scratch.last[token >> _BUCKET_SHIFT])
@@ -92,8 +90,8 @@ def is_indexed(
 
 @lean_kernel
 def fill_stretch(
-    item: tuple[NDArray[np.uint64], NDArray[np.float32], int, int],
-    doc: tuple[NDArray[np.uint64], int, int],
+    item: tuple[Uint64s, Float32s, int, int],
+    doc: tuple[Uint64s, int, int],
     mode: int,
     scratch: FillScratch,
 ) -> int:

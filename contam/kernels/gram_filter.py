@@ -16,7 +16,7 @@ from contam.kernels._jit import INTERPRETED, int64, lean_kernel
 from contam.kernels.bits import count_ones, trailing_zeros
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Int32s, Uint64s
 
 #: Where the number of a gram's word begins in its hash, and where those of the two bits do.
 WORD_SHIFT = np.uint64(12)
@@ -40,7 +40,7 @@ def bits_of(gram: np.uint64) -> np.uint64:
 
 
 @lean_kernel
-def passes_filter(gram: np.uint64, words: NDArray[np.uint64]) -> bool:
+def passes_filter(gram: np.uint64, words: Uint64s) -> bool:
     """Whether both bits of a gram are set."""
     mask = np.uint64(words.shape[0] - 1)
     bits = bits_of(gram)
@@ -49,7 +49,7 @@ def passes_filter(gram: np.uint64, words: NDArray[np.uint64]) -> bool:
 
 if INTERPRETED:
 
-    def mark_eight(grams: NDArray[np.uint64], first: int, words: NDArray[np.uint64]) -> int:
+    def mark_eight(grams: Uint64s, first: int, words: Uint64s) -> int:
         """Which of grams[first : first + 8], all of them there, pass a filter: one bit each."""
         return sum(1 << i for i in range(_AT_ONCE) if passes_filter(grams[first + i], words))
 
@@ -94,13 +94,7 @@ else:
 
 
 @lean_kernel
-def filter_grams(
-    grams: NDArray[np.uint64],
-    count: int,
-    words: NDArray[np.uint64],
-    known: int,
-    where: NDArray[np.int32],
-) -> int:
+def filter_grams(grams: Uint64s, count: int, words: Uint64s, known: int, where: Int32s) -> int:
     """Write to where[known:] which of grams[:count] pass a filter.
 
     where   int32[>= known + count], written

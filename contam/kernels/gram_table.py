@@ -15,7 +15,7 @@ from contam.kernels.bits import prefetch
 from contam.kernels.gram_filter import WORD_SHIFT, bits_of, filter_grams, passes_filter
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Bools, Float32s, Float64s, Int32s, Int64s, Uint8s, Uint64s
 
 GRAM_BASE = np.uint64(0x9FB21C651E98DF25)
 GRAM_SPREAD = np.uint64(0xD6E8FEB86659FD93)
@@ -66,22 +66,22 @@ class GramTable(NamedTuple):
     letter_heads  uint64[2**l], filter of their first letters where the words are short
     """
 
-    token: NDArray[np.uint64]
-    weight: NDArray[np.float32]
-    common_at: NDArray[np.uint8]
-    part_start: NDArray[np.int64]
-    part_weight: NDArray[np.float64]
-    slot_tag: NDArray[np.uint8]
-    slot_place: NDArray[np.int32]
-    place: NDArray[np.int32]
-    place_skip: NDArray[np.uint8]
-    part_at: NDArray[np.int32]
-    filter_words: NDArray[np.uint64]
-    front_words: NDArray[np.uint64]
-    letters: NDArray[np.uint8]
-    letter_tag: NDArray[np.uint8]
-    letter_place: NDArray[np.int32]
-    letter_heads: NDArray[np.uint64]
+    token: Uint64s
+    weight: Float32s
+    common_at: Uint8s
+    part_start: Int64s
+    part_weight: Float64s
+    slot_tag: Uint8s
+    slot_place: Int32s
+    place: Int32s
+    place_skip: Uint8s
+    part_at: Int32s
+    filter_words: Uint64s
+    front_words: Uint64s
+    letters: Uint8s
+    letter_tag: Uint8s
+    letter_place: Int32s
+    letter_heads: Uint64s
 
 
 @lean_kernel
@@ -91,7 +91,7 @@ def place_of(value: int) -> int:
 
 
 @lean_kernel
-def part_of(where: int, part_at: NDArray[np.int32], part_start: NDArray[np.int64]) -> int:
+def part_of(where: int, part_at: Int32s, part_start: Int64s) -> int:
     """The part that a token is in."""
     part = int64(part_at[where >> PART_SHIFT])
     while part_start[part + 1] <= where:
@@ -109,9 +109,7 @@ def power(base: np.uint64, exponent: int) -> np.uint64:
 
 
 @lean_kernel
-def hash_short_grams(
-    token: NDArray[np.uint64], lo: int, hi: int, n: int, out: NDArray[np.uint64]
-) -> None:
+def hash_short_grams(token: Uint64s, lo: int, hi: int, n: int, out: Uint64s) -> None:
     """What `hash_grams` writes where there is a gram: each by itself, so many side by side."""
     count = hi - lo - n + 1
     for first in range(0, count, _HASHED_AT_ONCE):
@@ -127,7 +125,7 @@ def hash_short_grams(
 
 
 @lean_kernel
-def hash_grams(token: NDArray[np.uint64], lo: int, hi: int, n: int, out: NDArray[np.uint64]) -> int:
+def hash_grams(token: Uint64s, lo: int, hi: int, n: int, out: Uint64s) -> int:
     """Spread hashes of the n-grams of token[lo:hi] to out; returns how many (0 when too short)."""
     if hi - lo < n:
         return 0
@@ -150,12 +148,8 @@ def hash_grams(token: NDArray[np.uint64], lo: int, hi: int, n: int, out: NDArray
 
 @kernel
 def item_grams(
-    token: NDArray[np.uint64],
-    part_start: NDArray[np.int64],
-    n: int,
-    stride: int,
-    share: tuple[int, int],
-) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
+    token: Uint64s, part_start: Int64s, n: int, stride: int, share: tuple[int, int]
+) -> tuple[Uint64s, Int32s, Int32s]:
     """Grams of n tokens of every part: hash, index of the first token, part number.
 
     stride  of each part only every stride-th gram is taken, from its first on
@@ -197,7 +191,7 @@ def item_grams(
 
 
 @lean_kernel
-def hash_gram(token: NDArray[np.uint64], at: int, n: int) -> np.uint64:
+def hash_gram(token: Uint64s, at: int, n: int) -> np.uint64:
     """Spread hash of the gram of n tokens at token[at]: what `hash_grams` says of it."""
     value = np.uint64(0)
     for i in range(at, at + n):
@@ -220,12 +214,12 @@ def slot_of(gram: np.uint64, n_slots: int) -> int:
 
 @kernel
 def fill_table(
-    token: NDArray[np.uint64],
+    token: Uint64s,
     n: int,
-    place: NDArray[np.int32],
-    slot_tag: NDArray[np.uint8],
-    slot_place: NDArray[np.int32],
-    filter_words: NDArray[np.uint64],
+    place: Int32s,
+    slot_tag: Uint8s,
+    slot_place: Int32s,
+    filter_words: Uint64s,
 ) -> None:
     """Enter the grams of n tokens at `place`, in their order, into the table and the filter.
 
@@ -261,12 +255,12 @@ def fill_table(
 
 @lean_kernel
 def find_hits(
-    grams: NDArray[np.uint64],
+    grams: Uint64s,
     count: int,
     size: int,
     gram_table: GramTable,
-    hit_at: NDArray[np.int32],
-    hit_gram: NDArray[np.int32],
+    hit_at: Int32s,
+    hit_gram: Int32s,
     known: tuple[int, int],
 ) -> int:
     """Which of a document's grams[:count], of `size` tokens each, are item grams.
@@ -322,12 +316,7 @@ def find_hits(
 
 
 @kernel
-def count_owners(
-    gram_start: NDArray[np.int32],
-    place_part: NDArray[np.int32],
-    benchmark: NDArray[np.int32],
-    owners: NDArray[np.int32],
-) -> None:
+def count_owners(gram_start: Int32s, place_part: Int32s, benchmark: Int32s, owners: Int32s) -> None:
     """How many items of its own benchmark hold the gram of each place.
 
     benchmark       int32[items and variants]
@@ -352,12 +341,8 @@ def count_owners(
 
 @kernel
 def find_common(
-    gram_start: NDArray[np.int32],
-    place_part: NDArray[np.int32],
-    owners: NDArray[np.int32],
-    n_parts: int,
-    limits: tuple[int, int],
-) -> NDArray[np.bool_]:
+    gram_start: Int32s, place_part: Int32s, owners: Int32s, n_parts: int, limits: tuple[int, int]
+) -> Bools:
     """Which grams stand in more places than limits[0], or in more items than limits[1].
 
     owners   int32[places], see count_owners
@@ -381,11 +366,7 @@ def find_common(
 
 @lean_kernel
 def short_places_first(
-    gram_start: NDArray[np.int32],
-    part_start: NDArray[np.int64],
-    min_run: int,
-    place: NDArray[np.int32],
-    place_part: NDArray[np.int32],
+    gram_start: Int32s, part_start: Int64s, min_run: int, place: Int32s, place_part: Int32s
 ) -> None:
     """Within each gram, move the places in parts of fewer than min_run tokens to the front."""
     for gram in range(gram_start.shape[0] - 1):
@@ -405,12 +386,12 @@ def short_places_first(
 
 @kernel
 def note_skips(
-    token: NDArray[np.uint64],
-    part_start: NDArray[np.int64],
-    grams: tuple[NDArray[np.int32], NDArray[np.bool_]],
-    place: NDArray[np.int32],
-    place_part: NDArray[np.int32],
-) -> NDArray[np.uint8]:
+    token: Uint64s,
+    part_start: Int64s,
+    grams: tuple[Int32s, Bools],
+    place: Int32s,
+    place_part: Int32s,
+) -> Uint8s:
     """How many places of its gram, from each on, have the same token before them; 255 at most.
 
     grams   (gram_start, gram_common): of those that are not common every figure is 1

@@ -9,7 +9,7 @@ import numpy as np
 from contam.kernels._jit import kernel, lean_kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Bools, Uint8s, Uint64s
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
@@ -18,7 +18,7 @@ _THREE = np.uint64(3)
 
 
 @lean_kernel
-def slot_of_key(keys: NDArray[np.uint64], key: np.uint64) -> np.uint64:
+def slot_of_key(keys: Uint64s, key: np.uint64) -> np.uint64:
     """Where a key is in a table, or the free place where it would be.
 
     keys  uint64[2**b], 0 where a place is free, and some are
@@ -31,7 +31,7 @@ def slot_of_key(keys: NDArray[np.uint64], key: np.uint64) -> np.uint64:
 
 
 @lean_kernel
-def filter_shift(bits: NDArray[np.uint8]) -> np.uint64:
+def filter_shift(bits: Uint8s) -> np.uint64:
     """How far a hash is shifted to be the number of its bit in a filter, uint8[2**f]."""
     shift = 61
     size = bits.shape[0]
@@ -42,21 +42,21 @@ def filter_shift(bits: NDArray[np.uint8]) -> np.uint64:
 
 
 @lean_kernel
-def note_key(bits: NDArray[np.uint8], shift: np.uint64, key: np.uint64) -> None:
+def note_key(bits: Uint8s, shift: np.uint64, key: np.uint64) -> None:
     """Set the bit of a hash in a filter; shift  see `filter_shift`."""
     bit = key >> shift
     bits[bit >> _THREE] |= np.uint8(_ONE << (bit & _BYTE))
 
 
 @lean_kernel
-def is_noted(bits: NDArray[np.uint8], shift: np.uint64, key: np.uint64) -> bool:
+def is_noted(bits: Uint8s, shift: np.uint64, key: np.uint64) -> bool:
     """Whether the bit of a hash is set in a filter."""
     bit = key >> shift
     return bool((np.uint64(bits[bit >> _THREE]) >> (bit & _BYTE)) & _ONE)
 
 
 @kernel
-def enter_hashes(hashes: NDArray[np.uint64], table: NDArray[np.uint64]) -> None:
+def enter_hashes(hashes: Uint64s, table: Uint64s) -> None:
     """Enter hashes, equal ones once.
 
     hashes  uint64[n], none of them 0
@@ -67,7 +67,7 @@ def enter_hashes(hashes: NDArray[np.uint64], table: NDArray[np.uint64]) -> None:
 
 
 @kernel
-def are_entered(hashes: NDArray[np.uint64], table: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def are_entered(hashes: Uint64s, table: Uint64s) -> Bools:
     """Which hashes were entered into the table, bool[n]; 0 never is."""
     found = np.empty(hashes.shape[0], np.bool_)
     for i in range(hashes.shape[0]):
@@ -76,9 +76,7 @@ def are_entered(hashes: NDArray[np.uint64], table: NDArray[np.uint64]) -> NDArra
 
 
 @kernel
-def marks_of(
-    hashes: NDArray[np.uint64], table: NDArray[np.uint64], marks: NDArray[np.uint8]
-) -> NDArray[np.uint8]:
+def marks_of(hashes: Uint64s, table: Uint64s, marks: Uint8s) -> Uint8s:
     """The mark of each hash that was entered, uint8[n]; 0 of any other.
 
     marks  uint8[2**b], one for each place of the table, 0 where a place is free

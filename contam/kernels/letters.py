@@ -34,8 +34,7 @@ from contam.kernels.words import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from contam.kernels._jit import Int32s, Int64s, Uint8s, Uint64s
     from contam.kernels.chars import CharTables
     from contam.kernels.run_together import Document
 
@@ -68,16 +67,16 @@ class LetterScratch(NamedTuple):
     codes    uint64[as many], folded code points;  spans  int32[as many, 2], their bytes
     """
 
-    letters: NDArray[np.uint8]
-    codes: NDArray[np.uint64]
-    spans: NDArray[np.int32]
+    letters: Uint8s
+    codes: Uint64s
+    spans: Int32s
 
 
 class Mended(NamedTuple):
     """The words of a document put right: uint64[room], and int32[room, 2], their bytes in it."""
 
-    hashes: NDArray[np.uint64]
-    spans: NDArray[np.int32]
+    hashes: Uint64s
+    spans: Int32s
 
 
 def new_letter_scratch(n_bytes: int = PIECE + OVERLAP) -> LetterScratch:
@@ -100,7 +99,7 @@ def byte_of(code: np.uint64) -> np.uint8:
 
 @lean_kernel
 def read_letters(
-    text: NDArray[np.uint8],
+    text: Uint8s,
     limits: tuple[int, int, int],
     known: int,
     scratch: LetterScratch,
@@ -162,9 +161,7 @@ def are_plain(chunk: np.uint64, n: int) -> bool:
 
 
 @lean_kernel
-def copy_plain(
-    text: NDArray[np.uint8], begin: int, end: int, letters: NDArray[np.uint8], count: int
-) -> bool:
+def copy_plain(text: Uint8s, begin: int, end: int, letters: Uint8s, count: int) -> bool:
     """Whether text[begin:end] is ASCII letters and digits, which are then at letters[count]."""
     is_plain = True
     for at in range(begin, end, 8):
@@ -175,7 +172,7 @@ def copy_plain(
 
 
 @lean_kernel
-def letter_gram(letters: NDArray[np.uint8], at: int) -> np.uint64:
+def letter_gram(letters: Uint8s, at: int) -> np.uint64:
     """Spread hash of GRAM letters from letters[at] on."""
     value = load8(letters, at) * GRAM_BASE + load8(letters, at + 8)
     mixed = (value * GRAM_BASE + load8(letters, at + 16)) * GRAM_SPREAD
@@ -183,20 +180,20 @@ def letter_gram(letters: NDArray[np.uint8], at: int) -> np.uint64:
 
 
 @lean_kernel
-def letter_head(letters: NDArray[np.uint8], at: int) -> np.uint64:
+def letter_head(letters: Uint8s, at: int) -> np.uint64:
     """Spread hash of HEAD letters from letters[at] on."""
     return hash_head(load8(letters, at), load8(letters, at + HEAD - 8))
 
 
 @lean_kernel
-def letter_hash(letters: NDArray[np.uint8], at: int) -> np.uint64:
+def letter_hash(letters: Uint8s, at: int) -> np.uint64:
     """The hash of KEY_GRAM letters from letters[at] on, by which an index compares them."""
     mixed = (load8(letters, at) * GRAM_BASE + load8(letters, at + 8)) * GRAM_SPREAD
     return np.uint64(mixed ^ (mixed >> np.uint64(32)))
 
 
 @lean_kernel
-def hash_letters(codes: NDArray[np.uint64], at: int, n: int) -> np.uint64:
+def hash_letters(codes: Uint64s, at: int, n: int) -> np.uint64:
     """The hash of the word of the letters codes[at : at + n]."""
     value, chunk, filled = SEED, np.uint64(0), np.uint64(0)
     for i in range(at, at + n):
@@ -206,14 +203,14 @@ def hash_letters(codes: NDArray[np.uint64], at: int, n: int) -> np.uint64:
 
 @kernel
 def word_letters(
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    hashes: NDArray[np.uint64],
-    spans: NDArray[np.int32],
+    data: Uint8s,
+    offsets: Int64s,
+    starts: Int64s,
+    hashes: Uint64s,
+    spans: Int32s,
     scratch: LetterScratch,
     tables: CharTables,
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+) -> tuple[Uint8s, Uint8s]:
     """Letters of the words of texts.
 
     starts, hashes, spans  see `tokenize_parts`
@@ -243,11 +240,8 @@ def word_letters(
 
 @kernel
 def letter_hashes(
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    scratch: LetterScratch,
-    tables: CharTables,
-) -> NDArray[np.uint64]:
+    data: Uint8s, offsets: Int64s, scratch: LetterScratch, tables: CharTables
+) -> Uint64s:
     """The hashes of all KEY_GRAM letters in a row of texts, see `letter_hash`."""
     hashes = np.empty(5 * data.shape[0], np.uint64)
     count = 0
@@ -260,12 +254,7 @@ def letter_hashes(
 
 
 @kernel
-def letter_grams(
-    counts: NDArray[np.uint8],
-    letters: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    heads: NDArray[np.uint64],
-) -> NDArray[np.uint64]:
+def letter_grams(counts: Uint8s, letters: Uint8s, starts: Int64s, heads: Uint64s) -> Uint64s:
     """The hash of GRAM letters from each word on, NO_GRAM where there are not so many.
 
     counts, letters  see `word_letters`;  starts  first word of each text, and the end
@@ -290,9 +279,7 @@ def letter_grams(
 
 
 @kernel
-def enter_letters(
-    grams: NDArray[np.uint64], first: int, tags: NDArray[np.uint8], places: NDArray[np.int32]
-) -> None:
+def enter_letters(grams: Uint64s, first: int, tags: Uint8s, places: Int32s) -> None:
     """Enter the grams that are there, by the number of their word, a few of those alike.
 
     first  number of the word of the first gram
@@ -317,7 +304,7 @@ def enter_letters(
 
 @lean_kernel
 def words_alike(
-    codes: NDArray[np.uint64], n: int, i: int, t: int, gram_table: GramTable
+    codes: Uint64s, n: int, i: int, t: int, gram_table: GramTable
 ) -> tuple[int, int, int]:
     """The words around word t whose letters the document has in a row, its own at codes[i].
 
@@ -347,7 +334,7 @@ def words_alike(
 
 @lean_kernel
 def best_words(
-    codes: NDArray[np.uint64], n: int, i: int, gram: np.uint64, gram_table: GramTable
+    codes: Uint64s, n: int, i: int, gram: np.uint64, gram_table: GramTable
 ) -> tuple[int, int, int]:
     """Of the words whose gram this may be, those of which most are alike: see `words_alike`."""
     tags, places = gram_table.letter_tag, gram_table.letter_place
@@ -456,7 +443,7 @@ def put_words(
 
 
 @lean_kernel
-def character_at(text: NDArray[np.uint8], at: int, stop: int) -> int:
+def character_at(text: Uint8s, at: int, stop: int) -> int:
     """The first byte from `at` on that begins a character, or `stop`."""
     while at < stop and (text[at] & 0xC0) == 0x80:
         at += 1
@@ -465,11 +452,7 @@ def character_at(text: NDArray[np.uint8], at: int, stop: int) -> int:
 
 @lean_kernel
 def mend_document(
-    doc: Document,
-    gram_table: GramTable,
-    tables: CharTables,
-    mended: Mended,
-    scratch: LetterScratch,
+    doc: Document, gram_table: GramTable, tables: CharTables, mended: Mended, scratch: LetterScratch
 ) -> int:
     """Put the words of a document right where they are an item's; how many then.
 
@@ -498,7 +481,7 @@ def mend_document(
 
 @lean_kernel
 def add_letters(
-    text: NDArray[np.uint8],
+    text: Uint8s,
     limits: tuple[int, int, int],
     count: int,
     scratch: LetterScratch,
@@ -545,7 +528,7 @@ def suspect_letters(
 
 
 @lean_kernel
-def spells(letters: NDArray[np.uint8], i: int, word: int, gram_table: GramTable) -> bool:
+def spells(letters: Uint8s, i: int, word: int, gram_table: GramTable) -> bool:
     """Whether GRAM letters from letters[i] on are an item's from a word on, if all are ASCII."""
     at = i
     while word < gram_table.letters.shape[0]:
@@ -560,7 +543,7 @@ def spells(letters: NDArray[np.uint8], i: int, word: int, gram_table: GramTable)
 
 
 @lean_kernel
-def has_foreign(letters: NDArray[np.uint8], begin: int, end: int) -> bool:
+def has_foreign(letters: Uint8s, begin: int, end: int) -> bool:
     """Whether one of letters[begin:end] is not ASCII."""
     for at in range(begin, end):
         if letters[at] >= 0x80:
@@ -569,7 +552,7 @@ def has_foreign(letters: NDArray[np.uint8], begin: int, end: int) -> bool:
 
 
 @lean_kernel
-def is_torn(letters: NDArray[np.uint8], i: int, own: int, gram_table: GramTable) -> bool:
+def is_torn(letters: Uint8s, i: int, own: int, gram_table: GramTable) -> bool:
     """Whether an item's word begins at letters[i], and ends elsewhere than the document's own.
 
     own  letters of the document's word from there on
@@ -589,7 +572,7 @@ def is_torn(letters: NDArray[np.uint8], i: int, own: int, gram_table: GramTable)
 @lean_kernel
 def holds_torn(
     doc: Document,
-    suspects: NDArray[np.int32],
+    suspects: Int32s,
     gram_table: GramTable,
     tables: CharTables,
     scratch: LetterScratch,
@@ -618,10 +601,10 @@ def holds_torn(
 @lean_kernel
 def keep_keys(
     doc: Document,
-    suspects: NDArray[np.int32],
+    suspects: Int32s,
     tables: CharTables,
     scratch: LetterScratch,
-    keys: tuple[NDArray[np.uint64], int, int, int],
+    keys: tuple[Uint64s, int, int, int],
 ) -> int:
     """Append what an index keeps of the letters of a document's suspects; how many there are.
 

@@ -36,8 +36,7 @@ from contam.kernels.match_rows import (
 from contam.kernels.tokens import CHARS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from contam.kernels._jit import Bools, Float32s, Int32s, Int64s, Uint8s
     from contam.kernels.gram_table import GramTable
 
 
@@ -50,7 +49,7 @@ def question_coverage(rows: MatchRows, match: int) -> float:
 
 
 @kernel
-def matched_text(rows: MatchRows, limits: tuple[int, int]) -> NDArray[np.int64]:
+def matched_text(rows: MatchRows, limits: tuple[int, int]) -> Int64s:
     """Stretches of the document in pieces[lo:hi] of one match, apart from its answer.
 
     return  int64[n, 2], first token and the one behind the last, ascending and apart
@@ -77,10 +76,10 @@ def matched_text(rows: MatchRows, limits: tuple[int, int]) -> NDArray[np.int64]:
 @kernel
 def find_in_document(
     rows: MatchRows,
-    first_piece: NDArray[np.int64],
+    first_piece: Int64s,
     limits: tuple[int, int],
-    benchmark: NDArray[np.int32],
-    competing_item: NDArray[np.int32],
+    benchmark: Int32s,
+    competing_item: Int32s,
 ) -> None:
     """Find competing items among the matches lo..hi of one document; see find_competing_items."""
     lo, hi = limits
@@ -148,9 +147,7 @@ def find_in_document(
 
 
 @kernel
-def find_competing_items(
-    rows: MatchRows, first_piece: NDArray[np.int64], benchmark: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def find_competing_items(rows: MatchRows, first_piece: Int64s, benchmark: Int32s) -> Int32s:
     """Which other item of its benchmark each match's text belongs to.
 
     That is one whose question stands whole in the document, where it and its other parts hold most
@@ -174,7 +171,7 @@ def find_competing_items(
 
 
 @kernel
-def first_pieces(rows: MatchRows) -> NDArray[np.int64]:
+def first_pieces(rows: MatchRows) -> Int64s:
     """Where the pieces of each match begin, int64[matches + 1]."""
     n = int64(rows.used[0])
     first = np.zeros(n + 1, np.int64)
@@ -186,7 +183,7 @@ def first_pieces(rows: MatchRows) -> NDArray[np.int64]:
 
 
 @kernel
-def scattered_shares(rows: MatchRows, first_piece: NDArray[np.int64]) -> NDArray[np.float32]:
+def scattered_shares(rows: MatchRows, first_piece: Int64s) -> Float32s:
     """How much other text stands between what each match's main alignment of the question matched.
 
     The main alignment is the one of most tokens, the first of several.
@@ -226,11 +223,8 @@ def scattered_shares(rows: MatchRows, first_piece: NDArray[np.int64]) -> NDArray
 
 @kernel
 def renumbered_shares(
-    rows: MatchRows,
-    first_piece: NDArray[np.int64],
-    part_start: NDArray[np.int64],
-    is_number: NDArray[np.uint8],
-) -> NDArray[np.float32]:
+    rows: MatchRows, first_piece: Int64s, part_start: Int64s, is_number: Uint8s
+) -> Float32s:
     """How much of each match's question stands there beside its numbers, all of which are others.
 
     first_piece        int64[matches + 1], where a match's pieces begin
@@ -279,12 +273,8 @@ def renumbered_shares(
 
 @kernel
 def told_answers(
-    rows: MatchRows,
-    first_piece: NDArray[np.int64],
-    unit: int,
-    min_run: int,
-    gram_table: GramTable,
-) -> NDArray[np.int32]:
+    rows: MatchRows, first_piece: Int64s, unit: int, min_run: int, gram_table: GramTable
+) -> Int32s:
     """Tokens of the longest stretch of each match's answer that says enough, int32[matches].
 
     A stretch is tokens in a row that belong to the answer alone: a quotation of the passage, a
@@ -322,11 +312,7 @@ def told_answers(
 
 @lean_kernel
 def mark_others(
-    rows: MatchRows,
-    pieces: tuple[int, int],
-    own: int,
-    min_run: int,
-    others: NDArray[np.bool_],
+    rows: MatchRows, pieces: tuple[int, int], own: int, min_run: int, others: Bools
 ) -> None:
     """Mark which tokens of a piece other parts of the item hold, too, and the one behind it."""
     begin = int64(rows.pieces[own, PIECE_DOC])

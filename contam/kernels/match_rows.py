@@ -30,8 +30,7 @@ from contam.kernels.run_together import PartTokens
 from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART, RunGroup
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from contam.kernels._jit import Float32s, Int32s, Int64s, Uint16s, Uint64s
     from contam.kernels.gram_table import GramTable
     from contam.kernels.run_together import Document
 
@@ -85,9 +84,9 @@ class ItemFacts(NamedTuple):
     answer_words  uint64[...], sorted hashes of words that announce an answer
     """
 
-    letter: NDArray[np.uint64]
-    number: NDArray[np.uint64]
-    answer_words: NDArray[np.uint64]
+    letter: Uint64s
+    number: Uint64s
+    answer_words: Uint64s
 
 
 class ViewSpec(NamedTuple):
@@ -119,8 +118,8 @@ class Search(NamedTuple):
     gram_table: GramTable
     facts: ItemFacts
     scratch: AlignScratch
-    last_run: NDArray[np.int32]
-    longest_at: NDArray[np.uint16]
+    last_run: Int32s
+    longest_at: Uint16s
 
 
 class MatchRows(NamedTuple):
@@ -131,10 +130,10 @@ class MatchRows(NamedTuple):
           still be spent
     """
 
-    matches: NDArray[np.int32]
-    reals: NDArray[np.float32]
-    pieces: NDArray[np.int32]
-    used: NDArray[np.int64]
+    matches: Int32s
+    reals: Float32s
+    pieces: Int32s
+    used: Int64s
 
 
 @lean_kernel
@@ -185,7 +184,7 @@ def new_match(rows: MatchRows, item: int, document: int) -> bool:
 
 @lean_kernel
 def weigh_part(
-    group: RunGroup, min_run: int, gram_table: GramTable, reach: NDArray[np.int32], rows: MatchRows
+    group: RunGroup, min_run: int, gram_table: GramTable, reach: Int32s, rows: MatchRows
 ) -> float:
     """Fill the newest match's columns of one part; the weight share of its tokens in any run.
 
@@ -253,7 +252,7 @@ def align_part(
     doc: Document,
     gram_table: GramTable,
     scratch: AlignScratch,
-    blocks: NDArray[np.int32],
+    blocks: Int32s,
     rows: MatchRows,
 ) -> None:
     """Align one part at every place of the document; fill the newest match row.
@@ -354,7 +353,7 @@ def align_part(
 
 
 @lean_kernel
-def credit_block(blocks: NDArray[np.int32], b: int, worth: NDArray[np.float32]) -> None:
+def credit_block(blocks: Int32s, b: int, worth: Float32s) -> None:
     """Note how far each item token of a block is believed."""
     first = blocks[b, BLOCK_ITEM]
     value = block_worth(blocks[b, BLOCK_LENGTH])

@@ -22,7 +22,7 @@ from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.bits import count_ones, trailing_zeros
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Int64s, Uint64s
 
 #: Bits of a pair that number its document, the lowest; those above are the key.
 DOCUMENT_BITS = 23
@@ -43,7 +43,7 @@ def pair_of(value: np.uint64, key_bits: int, document: int) -> np.uint64:
 
 
 @lean_kernel
-def get_bits(words: NDArray[np.uint64], at: int, n: int) -> np.uint64:
+def get_bits(words: Uint64s, at: int, n: int) -> np.uint64:
     """The n bits from bit `at` on, n from 0 to 63; words has one more than they need."""
     word, low = at >> 6, at & 63
     value = words[word] >> np.uint64(low)
@@ -53,7 +53,7 @@ def get_bits(words: NDArray[np.uint64], at: int, n: int) -> np.uint64:
 
 
 @lean_kernel
-def put_bits(words: NDArray[np.uint64], at: int, n: int, value: np.uint64) -> None:
+def put_bits(words: Uint64s, at: int, n: int, value: np.uint64) -> None:
     """Write n bits, 0 before, from bit `at` on."""
     word, low = at >> 6, at & 63
     words[word] |= value << np.uint64(low)
@@ -62,7 +62,7 @@ def put_bits(words: NDArray[np.uint64], at: int, n: int, value: np.uint64) -> No
 
 
 @lean_kernel
-def find_one(words: NDArray[np.uint64], marks: NDArray[np.int64], number: int) -> int:
+def find_one(words: Uint64s, marks: Int64s, number: int) -> int:
     """Where the 1 with this number, from 0 on, stands; -1 for number -1."""
     if number < 0:
         return -1
@@ -82,7 +82,7 @@ def find_one(words: NDArray[np.uint64], marks: NDArray[np.int64], number: int) -
 
 
 @lean_kernel
-def next_one(words: NDArray[np.uint64], at: int) -> int:
+def next_one(words: Uint64s, at: int) -> int:
     """Where the first 1 at bit `at` or behind it stands; there is one."""
     word = at >> 6
     bits = words[word] & (_ALL << np.uint64(at & 63))
@@ -93,7 +93,7 @@ def next_one(words: NDArray[np.uint64], at: int) -> int:
 
 
 @lean_kernel
-def mark_ones(words: NDArray[np.uint64], marks: NDArray[np.int64]) -> None:
+def mark_ones(words: Uint64s, marks: Int64s) -> None:
     """Write where every MARK-th 1 stands; marks  int64[as many as there are]."""
     number = 0
     for word in range(words.shape[0]):
@@ -106,7 +106,7 @@ def mark_ones(words: NDArray[np.uint64], marks: NDArray[np.int64]) -> None:
 
 
 @lean_kernel
-def drop_repeated(pairs: NDArray[np.uint64]) -> int:
+def drop_repeated(pairs: Uint64s) -> int:
     """Move each pair of a sorted row to the front once; how many there are."""
     count = 0
     for i in range(pairs.shape[0]):
@@ -117,9 +117,7 @@ def drop_repeated(pairs: NDArray[np.uint64]) -> int:
 
 
 @kernel
-def cap_pairs(
-    pairs: NDArray[np.uint64], cap: int, known: NDArray[np.uint64]
-) -> tuple[int, int, NDArray[np.uint64]]:
+def cap_pairs(pairs: Uint64s, cap: int, known: Uint64s) -> tuple[int, int, Uint64s]:
     """Leave the first `cap` pairs of each key, so that copies of a text keep the same documents.
 
     pairs   sorted and distinct; those that stay are moved to the front
@@ -150,12 +148,12 @@ def cap_pairs(
 
 @lean_kernel
 def pack_pairs(
-    pairs: NDArray[np.uint64],
+    pairs: Uint64s,
     widths: tuple[int, int],
-    heads: NDArray[np.uint64],
-    rests: NDArray[np.uint64],
-    ends: NDArray[np.uint64],
-    documents: NDArray[np.uint64],
+    heads: Uint64s,
+    rests: Uint64s,
+    ends: Uint64s,
+    documents: Uint64s,
 ) -> None:
     """Write the rows of bits of sorted, distinct pairs, all 0 before.
 
@@ -179,12 +177,7 @@ def pack_pairs(
 
 @lean_kernel
 def find_heads(
-    heads: NDArray[np.uint64],
-    marks: NDArray[np.int64],
-    keys: NDArray[np.uint64],
-    rest: int,
-    first: NDArray[np.int64],
-    stop: NDArray[np.int64],
+    heads: Uint64s, marks: Int64s, keys: Uint64s, rest: int, first: Int64s, stop: Int64s
 ) -> None:
     """The numbers of the table's keys that have the head of each key: first up to stop, written."""
     for i in range(keys.shape[0]):
@@ -195,13 +188,7 @@ def find_heads(
 
 
 @lean_kernel
-def find_keys(
-    rests: NDArray[np.uint64],
-    keys: NDArray[np.uint64],
-    rest: int,
-    first: NDArray[np.int64],
-    stop: NDArray[np.int64],
-) -> None:
+def find_keys(rests: Uint64s, keys: Uint64s, rest: int, first: Int64s, stop: Int64s) -> None:
     """Write the number of each key to `first`, or -1, from where `find_heads` says it may be."""
     mask = (_ONE << np.uint64(rest)) - _ONE
     for i in range(keys.shape[0]):
@@ -214,13 +201,7 @@ def find_keys(
 
 
 @lean_kernel
-def find_lists(
-    ends: NDArray[np.uint64],
-    marks: NDArray[np.int64],
-    number: NDArray[np.int64],
-    first: NDArray[np.int64],
-    stop: NDArray[np.int64],
-) -> None:
+def find_lists(ends: Uint64s, marks: Int64s, number: Int64s, first: Int64s, stop: Int64s) -> None:
     """The pairs of each key by its number: first up to stop, written; none for number -1."""
     for i in range(number.shape[0]):
         first[i] = stop[i] = 0
@@ -231,11 +212,7 @@ def find_lists(
 
 @lean_kernel
 def read_documents(
-    documents: NDArray[np.uint64],
-    width: int,
-    first: NDArray[np.int64],
-    stop: NDArray[np.int64],
-    out: NDArray[np.int64],
+    documents: Uint64s, width: int, first: Int64s, stop: Int64s, out: Int64s
 ) -> None:
     """Write the documents of all these pairs to `out`, one list behind the other."""
     count = 0
@@ -247,9 +224,7 @@ def read_documents(
 
 @lean_kernel
 def unpack_pairs(
-    table: tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]],
-    widths: tuple[int, int],
-    out: NDArray[np.uint64],
+    table: tuple[Uint64s, Uint64s, Uint64s, Uint64s], widths: tuple[int, int], out: Uint64s
 ) -> None:
     """Write the pairs that `pack_pairs` packed: out  uint64[n].
 
@@ -271,7 +246,7 @@ def unpack_pairs(
 
 
 @lean_kernel
-def next_zero(words: NDArray[np.uint64], at: int) -> int:
+def next_zero(words: Uint64s, at: int) -> int:
     """Where the first 0 at bit `at` or behind it stands."""
     while get_bits(words, at, 1) == _ONE:
         at += 1

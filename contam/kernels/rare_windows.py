@@ -24,8 +24,7 @@ from contam.kernels.rare_words import (
 from contam.kernels.tokens import WORDS, tokenize
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from contam.kernels._jit import Int32s, Int64s, Uint8s, Uint64s
     from contam.kernels.chars import CharTables
     from contam.kernels.rare_words import RareScratch, RareTable
 
@@ -166,12 +165,7 @@ def enough_of(
 
 
 @lean_kernel
-def n_in_order(
-    item: int,
-    text: tuple[NDArray[np.uint64], int, int],
-    table: RareTable,
-    chain: NDArray[np.uint64],
-) -> int:
+def n_in_order(item: int, text: tuple[Uint64s, int, int], table: RareTable, chain: Uint64s) -> int:
     """How many tokens of an item stand in a text in the same order, others between them or not.
 
     text    hashes of tokens, the first of the text and the one behind its last
@@ -208,12 +202,12 @@ def n_in_order(
 @lean_kernel
 def add_windows(
     doc: int,
-    text: tuple[NDArray[np.uint64], NDArray[np.int32], int],
+    text: tuple[Uint64s, Int32s, int],
     n_rare: int,
     noted: int,
     table: RareTable,
     scratch: RareScratch,
-    rows: NDArray[np.int32],
+    rows: Int32s,
 ) -> int:
     """Write the best window of each noted stretch that has enough: how many of `rows`.
 
@@ -253,14 +247,14 @@ def add_windows(
 
 @kernel
 def find_windows(
-    text: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
+    text: Uint8s,
+    offsets: Int64s,
     table: RareTable,
     scratch: RareScratch,
-    hashes: NDArray[np.uint64],
-    spans: NDArray[np.int32],
+    hashes: Uint64s,
+    spans: Int32s,
     tables: CharTables,
-) -> tuple[NDArray[np.int32], int, int]:
+) -> tuple[Int32s, int, int]:
     """Windows of every document of a batch that hold enough of an item's rare words.
 
     text           uint8[n], UTF-8; document i is text[offsets[i] : offsets[i + 1]]

@@ -15,7 +15,7 @@ from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.hash_set import filter_shift, is_noted, note_key, slot_of_key
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Int32s, Int64s, Uint8s, Uint64s
 
 
 #: Columns of the counters of an item: where its stretch begins, what stands in it and in the one
@@ -51,23 +51,23 @@ class RareTable(NamedTuple):
     n_tokens    int32[n]
     """
 
-    key: NDArray[np.uint64]
-    word: NDArray[np.int32]
-    bits: NDArray[np.uint8]
-    weight: NDArray[np.int32]
-    post_start: NDArray[np.int64]
-    post_item: NDArray[np.int32]
-    item_start: NDArray[np.int64]
-    item_word: NDArray[np.int32]
-    window: NDArray[np.int32]
-    least: NDArray[np.int32]
-    least_words: NDArray[np.int32]
-    in_order: NDArray[np.int32]
-    less: NDArray[np.int32]
-    less_words: NDArray[np.int32]
-    token_start: NDArray[np.int64]
-    token: NDArray[np.uint64]
-    n_tokens: NDArray[np.int32]
+    key: Uint64s
+    word: Int32s
+    bits: Uint8s
+    weight: Int32s
+    post_start: Int64s
+    post_item: Int32s
+    item_start: Int64s
+    item_word: Int32s
+    window: Int32s
+    least: Int32s
+    least_words: Int32s
+    in_order: Int32s
+    less: Int32s
+    less_words: Int32s
+    token_start: Int64s
+    token: Uint64s
+    n_tokens: Int32s
 
 
 class RareScratch(NamedTuple):
@@ -84,16 +84,16 @@ class RareScratch(NamedTuple):
     tally    int32[most words of an item];  chain  uint64[most tokens of an item / 64 + 1]
     """
 
-    place: NDArray[np.int64]
+    place: Int64s
     gap: int
-    counter: NDArray[np.int32]
-    last: NDArray[np.int32]
-    rare: NDArray[np.int32]
-    noted: NDArray[np.int32]
-    number: NDArray[np.int32]
-    own: NDArray[np.int32]
-    tally: NDArray[np.int32]
-    chain: NDArray[np.uint64]
+    counter: Int32s
+    last: Int32s
+    rare: Int32s
+    noted: Int32s
+    number: Int32s
+    own: Int32s
+    tally: Int32s
+    chain: Uint64s
 
 
 def new_rare_scratch(table: RareTable, n_tokens: int) -> RareScratch:
@@ -121,12 +121,7 @@ def new_rare_scratch(table: RareTable, n_tokens: int) -> RareScratch:
 
 
 @kernel
-def enter_words(
-    hashes: NDArray[np.uint64],
-    key: NDArray[np.uint64],
-    word: NDArray[np.int32],
-    bits: NDArray[np.uint8],
-) -> None:
+def enter_words(hashes: Uint64s, key: Uint64s, word: Int32s, bits: Uint8s) -> None:
     """Enter different hashes, none of them 0, under their numbers; see `RareTable`."""
     shift = filter_shift(bits)
     for i in range(hashes.shape[0]):
@@ -137,9 +132,7 @@ def enter_words(
 
 
 @lean_kernel
-def find_rare_words(
-    hashes: NDArray[np.uint64], n: int, table: RareTable, scratch: RareScratch
-) -> int:
+def find_rare_words(hashes: Uint64s, n: int, table: RareTable, scratch: RareScratch) -> int:
     """Write the rare words among the n of a document: how many of `scratch.rare`."""
     rare, key, bits = scratch.rare, table.key, table.bits
     shift = filter_shift(bits)
@@ -223,7 +216,7 @@ _ON, _FIRST, _UP, _LEFT = range(4)
 
 
 @kernel
-def align_like_words(gain: NDArray[np.int32], skip: int, found: NDArray[np.int32]) -> int:
+def align_like_words(gain: Int32s, skip: int, found: Int32s) -> int:
     """The pairs of words in order that gain most.
 
     gain    int32[m, n], what word i of the question beside word j of the text gains; 0: no pair

@@ -9,8 +9,7 @@ from contam.kernels.tags import is_digit
 from contam.kernels.word_hashes import hash_word
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Float32s, Int32s, Uint8s, Uint64s
 
 
 class Document(NamedTuple):
@@ -20,10 +19,10 @@ class Document(NamedTuple):
     text    uint8[...], UTF-8; the document is text[begin:end]
     """
 
-    hashes: NDArray[np.uint64]
+    hashes: Uint64s
     n: int
-    spans: NDArray[np.int32]
-    text: NDArray[np.uint8]
+    spans: Int32s
+    text: Uint8s
     begin: int
     end: int
 
@@ -35,9 +34,9 @@ class PartTokens(NamedTuple):
     first, n  where in `token` and `letters` the part begins, and its tokens
     """
 
-    token: NDArray[np.uint64]
-    weight: NDArray[np.float32]
-    letters: NDArray[np.uint8]
+    token: Uint64s
+    weight: Float32s
+    letters: Uint8s
     first: int
     n: int
 

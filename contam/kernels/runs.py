@@ -9,9 +9,7 @@ from contam.kernels.bits import bit_of
 from contam.kernels.gram_table import part_of, place_of
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from contam.kernels._jit import Int32s, Int64s, Uint16s, Uint64s
     from contam.kernels.gram_table import GramTable
 
 
@@ -29,8 +27,8 @@ class RunGroup(NamedTuple):
     runs  int32[room, RUN_COLUMNS];  order  int64[room], see `order_runs`
     """
 
-    runs: NDArray[np.int32]
-    order: NDArray[np.int64]
+    runs: Int32s
+    order: Int64s
     lo: int
     hi: int
 
@@ -48,13 +46,13 @@ _SORTED_AT_ONCE = 16
 
 @lean_kernel
 def find_runs(
-    doc: tuple[NDArray[np.uint64], int],
-    hits: tuple[NDArray[np.int32], NDArray[np.int32], int],
+    doc: tuple[Uint64s, int],
+    hits: tuple[Int32s, Int32s, int],
     seed: int,
     min_run: int,
     gram_table: GramTable,
-    last_run: NDArray[np.int32],
-    runs: NDArray[np.int32],
+    last_run: Int32s,
+    runs: Int32s,
     left: int,
 ) -> tuple[int, int]:
     """Maximal runs that the document shares with any part, each found at its first token.
@@ -148,9 +146,7 @@ def find_runs(
 
 
 @lean_kernel
-def known_length(
-    here: tuple[int, int, int], runs: NDArray[np.int32], n: int, last_run: NDArray[np.int32]
-) -> int:
+def known_length(here: tuple[int, int, int], runs: Int32s, n: int, last_run: Int32s) -> int:
     """Tokens of the part's last run where one that begins here is the same occurrence; else 0.
 
     here  (part, first token in the part, first token in the document)
@@ -165,11 +161,7 @@ def known_length(
 
 @lean_kernel
 def add_run(
-    here: tuple[int, int, int],
-    length: int,
-    runs: NDArray[np.int32],
-    n: int,
-    last_run: NDArray[np.int32],
+    here: tuple[int, int, int], length: int, runs: Int32s, n: int, last_run: Int32s
 ) -> None:
     """Write run number n; here as in `known_length`."""
     runs[n, RUN_PART], runs[n, RUN_ITEM], runs[n, RUN_DOC] = here
@@ -178,9 +170,7 @@ def add_run(
 
 
 @lean_kernel
-def equal_tokens(
-    left: NDArray[np.uint64], i: int, right: NDArray[np.uint64], j: int, n: int
-) -> bool:
+def equal_tokens(left: Uint64s, i: int, right: Uint64s, j: int, n: int) -> bool:
     """Whether n tokens are equal: a gram hash may lie."""
     for k in range(n):
         if left[i + k] != right[j + k]:
@@ -189,9 +179,7 @@ def equal_tokens(
 
 
 @lean_kernel
-def note_longest(
-    runs: NDArray[np.int32], n: int, part_start: NDArray[np.int64], longest_at: NDArray[np.uint16]
-) -> None:
+def note_longest(runs: Int32s, n: int, part_start: Int64s, longest_at: Uint16s) -> None:
     """Raise longest_at[t] to the longest run of this document that starts at item token t.
 
     longest_at  uint16[t, 1], or uint16[t, 2] where a part has more than 65,535 tokens: the lower
@@ -210,7 +198,7 @@ def note_longest(
 
 
 @lean_kernel
-def noted_run(longest_at: NDArray[np.uint16], at: int) -> int:
+def noted_run(longest_at: Uint16s, at: int) -> int:
     """The longest run noted at an item token: see `note_longest`."""
     length = int64(longest_at[at, 0])
     if longest_at.shape[1] > 1:
@@ -219,9 +207,7 @@ def noted_run(longest_at: NDArray[np.uint16], at: int) -> int:
 
 
 @lean_kernel
-def order_runs(
-    runs: NDArray[np.int32], n: int, order: NDArray[np.int64], scratch: NDArray[np.int64]
-) -> None:
+def order_runs(runs: Int32s, n: int, order: Int64s, scratch: Int64s) -> None:
     """Write the order of the runs by part, document position, item position, then as found.
 
     order  int64[>= n], written; scratch  int64[>= n], scratch
@@ -255,7 +241,7 @@ def order_runs(
 
 
 @lean_kernel
-def is_before(runs: NDArray[np.int32], one: int, other: int) -> bool:
+def is_before(runs: Int32s, one: int, other: int) -> bool:
     """Whether a run comes before another one by part, then document, then item position."""
     for column in (RUN_PART, RUN_DOC):
         if runs[one, column] != runs[other, column]:
@@ -265,12 +251,12 @@ def is_before(runs: NDArray[np.int32], one: int, other: int) -> bool:
 
 @lean_kernel
 def find_runs_by_few(
-    doc: tuple[NDArray[np.uint64], int],
-    hits: tuple[NDArray[np.int32], NDArray[np.int32], int],
+    doc: tuple[Uint64s, int],
+    hits: tuple[Int32s, Int32s, int],
     lengths: tuple[int, int, int],
     gram_table: GramTable,
-    last_run: NDArray[np.int32],
-    runs: NDArray[np.int32],
+    last_run: Int32s,
+    runs: Int32s,
     left: int,
 ) -> tuple[int, int]:
     """What `find_runs` finds, where the table has only every stride-th gram of a part.

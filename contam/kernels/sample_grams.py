@@ -16,20 +16,18 @@ from contam.kernels.run_together import Document
 from contam.kernels.tokens import WORDS, tokenize
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from contam.kernels._jit import Int64s, Uint8s, Uint64s
     from contam.kernels.chars import CharTables
     from contam.kernels.document import DocBuffers
 
 
 @lean_kernel
 def sample_document(
-    token: NDArray[np.uint64],
+    token: Uint64s,
     limits: tuple[int, int],
     sizes: tuple[int, int, int],
     number: int,
-    entries: NDArray[np.uint64],
+    entries: Uint64s,
     count: int,
 ) -> int:
     """Append the entries of one document to entries[:count]; returns how many there are then.
@@ -48,16 +46,16 @@ def sample_document(
 
 @lean_kernel
 def sample_text(
-    text: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
+    text: Uint8s,
+    offsets: Int64s,
     unit: int,
     sizes: tuple[int, int, int],
     buffers: DocBuffers,
     tables: CharTables,
-    starts: NDArray[np.int64],
-    entries: NDArray[np.uint64],
-    keys: NDArray[np.uint64],
-    kept: NDArray[np.uint64],
+    starts: Int64s,
+    entries: Uint64s,
+    keys: Uint64s,
+    kept: Uint64s,
 ) -> tuple[int, int]:
     """Tokenise and sample every document of a batch; the numbers of entries and of letter keys.
 
@@ -92,10 +90,7 @@ def sample_text(
 
 @lean_kernel
 def sample_tokens(
-    hashes: NDArray[np.uint64],
-    starts: NDArray[np.int64],
-    sizes: tuple[int, int, int],
-    entries: NDArray[np.uint64],
+    hashes: Uint64s, starts: Int64s, sizes: tuple[int, int, int], entries: Uint64s
 ) -> int:
     """`sample_text` for documents whose tokens are hashes[starts[i] : starts[i + 1]]."""
     count = 0

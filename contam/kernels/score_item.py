@@ -59,8 +59,7 @@ from contam.kernels.match_rows import (
 from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH, RUN_PART, RunGroup
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from contam.kernels._jit import Float32s, Float64s, Int32s, Int64s, Uint64s
     from contam.kernels.align import AlignScratch
     from contam.kernels.gram_table import GramTable
     from contam.kernels.run_together import Document
@@ -100,11 +99,7 @@ def add_loose_runs(
 
 
 @lean_kernel
-def is_promising(
-    group: RunGroup,
-    min_run: int,
-    parts: tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float64]],
-) -> bool:
+def is_promising(group: RunGroup, min_run: int, parts: tuple[Int64s, Float32s, Float64s]) -> bool:
     """Whether any part has a run to report, or runs that weigh enough together to be aligned.
 
     Runs that overlap count twice here: this lets too much through, never too little.
@@ -134,12 +129,7 @@ def is_promising(
 
 @lean_kernel
 def score_item(
-    group: RunGroup,
-    doc: Document,
-    number: int,
-    search: Search,
-    blocks: NDArray[np.int32],
-    rows: MatchRows,
+    group: RunGroup, doc: Document, number: int, search: Search, blocks: Int32s, rows: MatchRows
 ) -> None:
     """One item by its runs in this document: a match row, or nothing.
 
@@ -186,9 +176,7 @@ def score_item(
 
 
 @lean_kernel
-def find_tokens(
-    doc: NDArray[np.uint64], lo: int, hi: int, token: NDArray[np.uint64], first: int, m: int
-) -> int:
+def find_tokens(doc: Uint64s, lo: int, hi: int, token: Uint64s, first: int, m: int) -> int:
     """First position in doc[lo:hi] where the m item tokens from `first` on stand whole, or -1."""
     for at in range(lo, hi - m + 1):
         length = 0
@@ -200,7 +188,7 @@ def find_tokens(
 
 
 @lean_kernel
-def is_known(keys: NDArray[np.uint64], key: np.uint64) -> bool:
+def is_known(keys: Uint64s, key: np.uint64) -> bool:
     """Whether the sorted keys hold the key."""
     at = np.searchsorted(keys, key)
     return bool(at < keys.shape[0] and keys[at] == key)
@@ -208,11 +196,11 @@ def is_known(keys: NDArray[np.uint64], key: np.uint64) -> bool:
 
 @lean_kernel
 def answer_position(
-    doc: NDArray[np.uint64],
+    doc: Uint64s,
     limits: tuple[int, int, bool],
-    answer: tuple[NDArray[np.uint64], int, int],
+    answer: tuple[Uint64s, int, int],
     marks: tuple[np.uint64, np.uint64],
-    answer_words: NDArray[np.uint64],
+    answer_words: Uint64s,
 ) -> tuple[int, int]:
     """Where the answer stands in doc[lo:hi], and its length in tokens; (-1, 0) where it does not.
 
@@ -295,7 +283,7 @@ def disown_question(first_piece: int, rows: MatchRows) -> None:
 def add_filled(
     part: int,
     stretch: tuple[int, int],
-    doc: tuple[NDArray[np.uint64], int],
+    doc: tuple[Uint64s, int],
     least: float,
     gram_table: GramTable,
     scratch: AlignScratch,
@@ -349,7 +337,7 @@ def add_filled(
 def add_stem(
     item: int,
     first_piece: int,
-    doc: tuple[NDArray[np.uint64], int],
+    doc: tuple[Uint64s, int],
     gram_table: GramTable,
     scratch: AlignScratch,
     rows: MatchRows,
@@ -405,7 +393,7 @@ def add_stem(
 def add_answer(
     item: int,
     limits: tuple[int, int, bool],
-    doc: NDArray[np.uint64],
+    doc: Uint64s,
     gram_table: GramTable,
     facts: ItemFacts,
     answer_span: tuple[int, int],
@@ -441,11 +429,7 @@ def add_answer(
 
 @lean_kernel
 def add_surroundings(
-    item: int,
-    doc: tuple[NDArray[np.uint64], int],
-    first_piece: int,
-    search: Search,
-    rows: MatchRows,
+    item: int, doc: tuple[Uint64s, int], first_piece: int, search: Search, rows: MatchRows
 ) -> None:
     """Complete the newest match: a short stem, the choices behind the question, the answer.
 

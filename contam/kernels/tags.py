@@ -22,9 +22,7 @@ from contam.kernels.chars import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from contam.kernels._jit import Uint8s
     from contam.kernels.chars import CharTables
 
 
@@ -43,7 +41,7 @@ def is_digit(c: int) -> bool:
 
 
 @lean_kernel
-def digits_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
+def digits_end(text: Uint8s, p: int, stop: int) -> int:
     """Where the run of ASCII digits that starts at p ends."""
     while p < stop and is_digit(int(text[p])):
         p += 1
@@ -51,7 +49,7 @@ def digits_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
 
 
 @lean_kernel
-def space_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
+def space_end(text: Uint8s, p: int, stop: int) -> int:
     """Where the run of spaces and tabs that starts at p ends."""
     while p < stop and (text[p] == 32 or text[p] == 9):
         p += 1
@@ -59,7 +57,7 @@ def space_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
 
 
 @lean_kernel
-def time_end(text: NDArray[np.uint8], p: int, stop: int) -> tuple[int, int]:
+def time_end(text: Uint8s, p: int, stop: int) -> tuple[int, int]:
     """Where the time at p ends (-1: there is none), and what it shows: FRACTION, HOURS."""
     q = digits_end(text, p, stop)
     if not 1 <= q - p <= 3:
@@ -84,7 +82,7 @@ def time_end(text: NDArray[np.uint8], p: int, stop: int) -> tuple[int, int]:
 
 
 @lean_kernel
-def settings_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
+def settings_end(text: Uint8s, p: int, stop: int) -> int:
     """Where the settings of a cue (` align:start X1:40`) that may follow at p end."""
     while True:
         first = space_end(text, p, stop)
@@ -106,7 +104,7 @@ def settings_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
 
 
 @lean_kernel
-def line_starts(text: NDArray[np.uint8], lo: int, p: int) -> bool:
+def line_starts(text: Uint8s, lo: int, p: int) -> bool:
     """Whether only spaces and tabs stand between p and the start of its line."""
     while p > lo and (text[p - 1] == 32 or text[p - 1] == 9):
         p -= 1
@@ -114,7 +112,7 @@ def line_starts(text: NDArray[np.uint8], lo: int, p: int) -> bool:
 
 
 @lean_kernel
-def cue_end(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> tuple[int, bool]:
+def cue_end(text: Uint8s, lo: int, p: int, stop: int) -> tuple[int, bool]:
     """Where the time line whose first time is at p ends, -1 for none; whether it has an arrow."""
     before = int(text[p - 1]) if p > lo else 32
     if not (is_blank(before) or before in (91, 62, 34, 39)):
@@ -151,7 +149,7 @@ def cue_end(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> tuple[int, b
 
 
 @lean_kernel
-def number_before(text: NDArray[np.uint8], lo: int, p: int) -> tuple[int, int]:
+def number_before(text: Uint8s, lo: int, p: int) -> tuple[int, int]:
     """The number of the cue whose arrow line starts at p: its first byte, -1 for none, and end.
 
     Alone on the line before, or behind white space on the same line.
@@ -181,7 +179,7 @@ def number_before(text: NDArray[np.uint8], lo: int, p: int) -> tuple[int, int]:
 
 
 @lean_kernel
-def numbered_cue_end(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> int:
+def numbered_cue_end(text: Uint8s, lo: int, p: int, stop: int) -> int:
     """Where the time line that begins at p, with its number or without, ends; -1 for none."""
     end, _ = cue_end(text, lo, p, stop)
     if end >= 0:
@@ -221,7 +219,7 @@ _TEXT_PAIR = 4
 
 
 @lean_kernel
-def tag_name_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
+def tag_name_end(text: Uint8s, p: int, stop: int) -> int:
     """Where the run of ASCII letters, digits and hyphens that starts at p ends."""
     while p < stop and (is_letter(int(text[p])) or is_digit(int(text[p])) or text[p] == 45):
         p += 1
@@ -229,7 +227,7 @@ def tag_name_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
 
 
 @lean_kernel
-def holds_text(text: NDArray[np.uint8], p: int, stop: int) -> bool:
+def holds_text(text: Uint8s, p: int, stop: int) -> bool:
     """Whether a value is more than MOST_WORDS words, not ASCII, or holds a long word."""
     words = 0
     first = p
@@ -247,7 +245,7 @@ def holds_text(text: NDArray[np.uint8], p: int, stop: int) -> bool:
 
 @lean_kernel
 def next_attribute(
-    text: NDArray[np.uint8], p: int, stop: int, tables: CharTables
+    text: Uint8s, p: int, stop: int, tables: CharTables
 ) -> tuple[int, int, int, int]:
     """What stands at p inside a tag, the bytes of its value, and where reading goes on."""
     while p < stop and is_blank(int(text[p])):
@@ -297,9 +295,7 @@ def next_attribute(
 
 
 @lean_kernel
-def next_text(
-    text: NDArray[np.uint8], p: int, stop: int, tables: CharTables
-) -> tuple[int, int, int]:
+def next_text(text: Uint8s, p: int, stop: int, tables: CharTables) -> tuple[int, int, int]:
     """The next value that is text from p on inside a tag that ends at `stop`, and what follows.
 
     (stop, stop, stop) where there is none.
@@ -312,7 +308,7 @@ def next_text(
 
 
 @lean_kernel
-def attributes_start(text: NDArray[np.uint8], p: int, stop: int) -> int:
+def attributes_start(text: Uint8s, p: int, stop: int) -> int:
     """Where the attributes of the tag at p begin: at its first white space."""
     while p < stop and not is_blank(int(text[p])):
         p += 1
@@ -320,7 +316,7 @@ def attributes_start(text: NDArray[np.uint8], p: int, stop: int) -> int:
 
 
 @lean_kernel
-def find_cue_tag(text: NDArray[np.uint8], p: int, stop: int) -> int:
+def find_cue_tag(text: Uint8s, p: int, stop: int) -> int:
     """Where a cue's tag ends whose name ends at p, -1 where it is none.
 
     Classes and a speaker may follow the name: `.loud Ann>`.
@@ -336,7 +332,7 @@ def find_cue_tag(text: NDArray[np.uint8], p: int, stop: int) -> int:
 
 
 @lean_kernel
-def find_stamp(text: NDArray[np.uint8], p: int, stop: int) -> int:
+def find_stamp(text: Uint8s, p: int, stop: int) -> int:
     """Where a time that is a tag, `<00:01.500>` or `<|1.50|>`, ends; -1 for none at p."""
     q = p + 1
     if q < stop and text[q] == 124:
@@ -354,7 +350,7 @@ def find_stamp(text: NDArray[np.uint8], p: int, stop: int) -> int:
 
 
 @lean_kernel
-def find_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
+def find_tag(text: Uint8s, p: int, stop: int, tables: CharTables) -> tuple[int, int]:
     """What the tag at p is and where it ends; (SKIP, p + 1) where there is none."""
     reach = min(stop, p + _REACH)
     q = find_stamp(text, p, reach)
@@ -397,7 +393,7 @@ def find_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> 
 
 
 @lean_kernel
-def read_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
+def read_tag(text: Uint8s, p: int, stop: int, tables: CharTables) -> tuple[int, int]:
     """Rule 2: a tag with a known name is a separator; TEXT where some of its values are text."""
     code, end = find_tag(text, p, stop, tables)
     if end > p + 1 and has_mark(text, end, stop, _STROKE, tables.table):

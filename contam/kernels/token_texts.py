@@ -8,8 +8,7 @@ from contam.kernels._jit import int64, kernel
 from contam.kernels.bits import store8
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Int32s, Int64s, Uint8s, Uint32s, Uint64s
 
 #: In place of a length: a special token, which ends what stands before it, and an id without any.
 BREAK: Final = -1
@@ -29,14 +28,14 @@ class TokenTable(NamedTuple):
     start   int64[ids], where its bytes begin in `data`, uint8[n]
     """
 
-    length: NDArray[np.int32]
-    head: NDArray[np.uint64]
-    start: NDArray[np.int64]
-    data: NDArray[np.uint8]
+    length: Int32s
+    head: Uint64s
+    start: Int64s
+    data: Uint8s
 
 
 @kernel
-def measure_texts(ids: NDArray[np.uint32], table: TokenTable) -> tuple[int, int]:
+def measure_texts(ids: Uint32s, table: TokenTable) -> tuple[int, int]:
     """How many bytes `write_texts` needs at most, and the first place of an unknown id, or -1."""
     length = table.length
     total = int64(0)
@@ -49,13 +48,13 @@ def measure_texts(ids: NDArray[np.uint32], table: TokenTable) -> tuple[int, int]
 
 @kernel
 def write_texts(
-    ids: NDArray[np.uint32],
-    offsets: NDArray[np.int64],
+    ids: Uint32s,
+    offsets: Int64s,
     table: TokenTable,
     strips: bool,
-    out: NDArray[np.uint8],
-    bounds: NDArray[np.int64],
-    where: NDArray[np.int64],
+    out: Uint8s,
+    bounds: Int64s,
+    where: Int64s,
 ) -> None:
     """Write the texts of documents one behind the other.
 

@@ -12,8 +12,7 @@ from contam.kernels.gram_table import AHEAD, EMPTY
 from contam.kernels.tokens import CHARS, tokenize
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from contam.kernels._jit import Bools, Float32s, Int32s, Int64s, Uint8s, Uint64s
     from contam.kernels.chars import CharTables
 
 
@@ -23,11 +22,8 @@ MOST_SHARED = 255
 
 @kernel
 def tokenize_parts(
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    unit: int,
-    tables: CharTables,
-) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]:
+    data: Uint8s, offsets: Int64s, unit: int, tables: CharTables
+) -> tuple[Uint64s, Int32s, Int64s]:
     """Tokens of texts that lie behind each other: text i is data[offsets[i] : offsets[i + 1]].
 
     return  (hashes uint64[t], spans int32[t, 2] in bytes of their text, starts int64[texts + 1])
@@ -62,12 +58,7 @@ def tokenize_parts(
 
 
 @kernel
-def code_point_spans(
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    spans: NDArray[np.int32],
-) -> NDArray[np.int32]:
+def code_point_spans(data: Uint8s, offsets: Int64s, starts: Int64s, spans: Int32s) -> Int32s:
     """Byte spans of tokens (see tokenize_parts) as code-point spans of their text."""
     points = np.empty_like(spans)
     for i in range(offsets.shape[0] - 1):
@@ -88,9 +79,7 @@ def code_point_spans(
 
 
 @kernel
-def note_shared(
-    where: NDArray[np.int32], owners: NDArray[np.int32], n: int, shared: NDArray[np.uint8]
-) -> None:
+def note_shared(where: Int32s, owners: Int32s, n: int, shared: Uint8s) -> None:
     """How many items hold the commonest gram that covers a token: shared, uint8[t], is raised.
 
     where   int32[places], first token of each gram place; owners int32[places]: items of the
@@ -104,9 +93,7 @@ def note_shared(
 
 
 @kernel
-def template_weights(
-    base: NDArray[np.float32], shared: NDArray[np.uint8], most: float, floor: float
-) -> NDArray[np.float32]:
+def template_weights(base: Float32s, shared: Uint8s, most: float, floor: float) -> Float32s:
     """Token weights with the wording that many items of a benchmark share discounted.
 
     base    float32[t], what a token says by itself
@@ -129,7 +116,7 @@ _ONE = np.uint64(1)
 
 
 @kernel
-def white_space_at(data: NDArray[np.uint8], at: int, end: int) -> int:
+def white_space_at(data: Uint8s, at: int, end: int) -> int:
     """Bytes of the white space character that begins at data[at], 0 when it is another one.
 
     White space is what Python's `str.split` takes for it; data[:end] is valid UTF-8.
@@ -150,7 +137,7 @@ def white_space_at(data: NDArray[np.uint8], at: int, end: int) -> int:
 
 
 @kernel
-def count_words(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+def count_words(data: Uint8s, offsets: Int64s) -> Int32s:
     """White-space separated words, int32[texts]; text i is data[offsets[i] : offsets[i + 1]]."""
     words = np.zeros(offsets.shape[0] - 1, np.int32)
     for i in range(offsets.shape[0] - 1):
@@ -174,13 +161,8 @@ def count_words(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[
 
 @kernel
 def longest_pieces(
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    spans: NDArray[np.int32],
-    every: int,
-    cut: int,
-) -> NDArray[np.int32]:
+    data: Uint8s, offsets: Int64s, starts: Int64s, spans: Int32s, every: int, cut: int
+) -> Int32s:
     """Tokens of the longest piece of each text, int32[texts].
 
     starts, spans  see tokenize_parts
@@ -203,12 +185,7 @@ def longest_pieces(
 
 
 @kernel
-def word_starts(
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    spans: NDArray[np.int32],
-) -> NDArray[np.bool_]:
+def word_starts(data: Uint8s, offsets: Int64s, starts: Int64s, spans: Int32s) -> Bools:
     """Whether a token is the first of its text or stands behind ASCII white space, bool[tokens]."""
     fresh = np.zeros(spans.shape[0], np.bool_)
     for i in range(offsets.shape[0] - 1):
@@ -224,12 +201,7 @@ def word_starts(
 
 
 @kernel
-def group_grams(
-    grams: NDArray[np.uint64],
-    slot: NDArray[np.int32],
-    keys: NDArray[np.uint64],
-    gram_of: NDArray[np.int32],
-) -> int:
+def group_grams(grams: Uint64s, slot: Int32s, keys: Uint64s, gram_of: Int32s) -> int:
     """Number equal gram hashes alike, in the order in which they first come.
 
     slot     int32[2**b], more slots than grams, all EMPTY before; used up
@@ -256,12 +228,12 @@ def group_grams(
 
 @kernel
 def gather_places(
-    gram_of: NDArray[np.int32],
-    where: NDArray[np.int32],
-    part_of: NDArray[np.int32],
-    gram_start: NDArray[np.int32],
-    place: NDArray[np.int32],
-    place_part: NDArray[np.int32],
+    gram_of: Int32s,
+    where: Int32s,
+    part_of: Int32s,
+    gram_start: Int32s,
+    place: Int32s,
+    place_part: Int32s,
 ) -> None:
     """Places gram by gram, those of one gram in the order in which they came.
 

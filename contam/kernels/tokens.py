@@ -70,7 +70,7 @@ from contam.kernels.words import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Int32s, Uint8s, Uint64s
 
 #: The units a kernel knows.
 WORDS = 0
@@ -96,9 +96,7 @@ _AT_ONCE = 4
 
 
 @lean_kernel
-def read_marked(
-    text: NDArray[np.uint8], limits: tuple[int, int, int], tables: CharTables
-) -> tuple[int, int]:
+def read_marked(text: Uint8s, limits: tuple[int, int, int], tables: CharTables) -> tuple[int, int]:
     """Rules 1 to 4 and 8 at a backslash, < & % or bracket; any other ASCII byte is itself.
 
     limits  (start of the document, the byte, end of the document)
@@ -119,7 +117,7 @@ def read_marked(
 
 
 @lean_kernel
-def is_run_together(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> bool:
+def is_run_together(text: Uint8s, lo: int, p: int, stop: int) -> bool:
     """Whether what stands around the thin space at p without a border would be too long a word."""
     count = 0
     q = p
@@ -137,11 +135,11 @@ def is_run_together(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> bool
 
 @lean_kernel
 def read_slowly(
-    text: NDArray[np.uint8],
+    text: Uint8s,
     limits: tuple[int, int, int],
     unit: int,
-    hashes: NDArray[np.uint64],
-    spans: NDArray[np.int32],
+    hashes: Uint64s,
+    spans: Int32s,
     count: int,
     tables: CharTables,
 ) -> tuple[int, int]:
@@ -277,9 +275,7 @@ def read_slowly(
 
 
 @lean_kernel
-def pass_mark(
-    text: NDArray[np.uint8], limits: tuple[int, int, int], tables: CharTables
-) -> tuple[int, int]:
+def pass_mark(text: Uint8s, limits: tuple[int, int, int], tables: CharTables) -> tuple[int, int]:
     """What stands at a byte that is no plain ASCII: an entry of the table, and where it ends.
 
     limits  (start of the document, the byte, end of the document)
@@ -304,7 +300,7 @@ def pass_mark(
 
 
 @lean_kernel
-def put_starts(spans: NDArray[np.int32], row: int, place: int, bits: np.uint64) -> int:
+def put_starts(spans: Int32s, row: int, place: int, bits: np.uint64) -> int:
     """Write `place` + i to spans[row:, 0] for each bit i that is set; the row behind the last.
 
     Up to _AT_ONCE - 1 rows behind that are overwritten with anything.
@@ -319,9 +315,7 @@ def put_starts(spans: NDArray[np.int32], row: int, place: int, bits: np.uint64) 
 
 
 @lean_kernel
-def put_ends(
-    spans: NDArray[np.int32], hashes: NDArray[np.uint64], row: int, place: int, bits: np.uint64
-) -> int:
+def put_ends(spans: Int32s, hashes: Uint64s, row: int, place: int, bits: np.uint64) -> int:
     """As `put_starts`, to spans[row:, 1]; the words that end there are UNHASHED."""
     end = row + count_ones(bits)
     while row < end:
@@ -335,11 +329,11 @@ def put_ends(
 
 @lean_kernel
 def tokenize(
-    text: NDArray[np.uint8],
+    text: Uint8s,
     limits: tuple[int, int],
     unit: int,
-    hashes: NDArray[np.uint64],
-    spans: NDArray[np.int32],
+    hashes: Uint64s,
+    spans: Int32s,
     tables: CharTables,
 ) -> int:
     """Tokens of text[lo:hi]: hash, first byte and byte behind the last, relative to lo.
@@ -379,10 +373,10 @@ def tokenize(
 
 @lean_kernel
 def read_words(
-    text: NDArray[np.uint8],
+    text: Uint8s,
     limits: tuple[int, int, int],
-    hashes: NDArray[np.uint64],
-    spans: NDArray[np.int32],
+    hashes: Uint64s,
+    spans: Int32s,
     count: int,
     tables: CharTables,
 ) -> tuple[int, int]:

@@ -15,8 +15,7 @@ from contam.kernels.gram_filter import passes_filter
 from contam.kernels.gram_table import GRAM_BASE, GRAM_SPREAD
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from contam.kernels._jit import Int32s, Uint8s, Uint64s
     from contam.kernels.run_together import Document
 
 #: Words that are looked at together.
@@ -41,7 +40,7 @@ _ZERO = np.uint64(0)
 
 if INTERPRETED:
 
-    def kinds_of(spans: NDArray[np.int32], first: int) -> np.uint64:
+    def kinds_of(spans: Int32s, first: int) -> np.uint64:
         """Which of 16 words are long, and which of one byte between two others: 16 bits each.
 
         The caller guarantees that there are words before and behind.
@@ -100,7 +99,7 @@ else:
 
 
 @lean_kernel
-def is_bit(text: NDArray[np.uint8], at: int) -> bool:
+def is_bit(text: Uint8s, at: int) -> bool:
     """Whether text[at] is a letter between two blanks that is no word in some language."""
     c = int64(text[at]) | 32
     if not (is_letter(c) and is_blank(int64(text[at - 1])) and is_blank(int64(text[at + 1]))):
@@ -109,7 +108,7 @@ def is_bit(text: NDArray[np.uint8], at: int) -> bool:
 
 
 @lean_kernel
-def is_border(text: NDArray[np.uint8], at: int, limits: tuple[int, int]) -> bool:
+def is_border(text: Uint8s, at: int, limits: tuple[int, int]) -> bool:
     """Whether a blank or a sign of punctuation stands there, or the document's edge."""
     if at < limits[0] or at >= limits[1]:
         return True
@@ -118,7 +117,7 @@ def is_border(text: NDArray[np.uint8], at: int, limits: tuple[int, int]) -> bool
 
 
 @lean_kernel
-def count_letters(text: NDArray[np.uint8], begin: int, end: int) -> int:
+def count_letters(text: Uint8s, begin: int, end: int) -> int:
     """Characters of text[begin:end]."""
     count = end - begin
     for at in range(begin, end, 8):
@@ -135,7 +134,7 @@ def hash_head(first: np.uint64, second: np.uint64) -> np.uint64:
 
 
 @lean_kernel
-def is_long(text: NDArray[np.uint8], begin: int, end: int, limits: tuple[int, int]) -> bool:
+def is_long(text: Uint8s, begin: int, end: int, limits: tuple[int, int]) -> bool:
     """Whether text[begin:end], of more than LONG bytes, may be several words that ran together."""
     n = end - begin
     if n >= SURE:
@@ -159,7 +158,7 @@ def is_long(text: NDArray[np.uint8], begin: int, end: int, limits: tuple[int, in
 
 
 @lean_kernel
-def begins_several(text: NDArray[np.uint8], at: int, heads: NDArray[np.uint64]) -> bool:
+def begins_several(text: Uint8s, at: int, heads: Uint64s) -> bool:
     """Whether the HEAD letters from text[at] on may be those with which several words begin.
 
     heads  a filter of those; empty where all may be
@@ -172,7 +171,7 @@ def begins_several(text: NDArray[np.uint8], at: int, heads: NDArray[np.uint64]) 
 
 
 @lean_kernel
-def edge_kinds(spans: NDArray[np.int32], first: int, n: int) -> np.uint64:
+def edge_kinds(spans: Int32s, first: int, n: int) -> np.uint64:
     """What `kinds_of` says of the first or last block of n words."""
     kinds = _ZERO
     for k in range(first, min(first + BLOCK, n)):
@@ -186,7 +185,7 @@ def edge_kinds(spans: NDArray[np.int32], first: int, n: int) -> np.uint64:
 
 
 @lean_kernel
-def find_suspects(doc: Document, heads: NDArray[np.uint64], suspects: NDArray[np.int32]) -> int:
+def find_suspects(doc: Document, heads: Uint64s, suspects: Int32s) -> int:
     """Words of a document that may begin torn ones; how many.
 
     They are long ones, and those before single letters that are no words, where several are near.

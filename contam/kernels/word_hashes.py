@@ -24,7 +24,7 @@ from contam.kernels.bits import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Int32s, Uint8s, Uint64s
 
 #: Words that are hashed at once, and the longest that can be.
 AT_ONCE = 8
@@ -36,13 +36,7 @@ _HALF = LONGEST // 2
 
 if INTERPRETED:
 
-    def hash_eight(
-        text: NDArray[np.uint8],
-        lo: int,
-        spans: NDArray[np.int32],
-        first: int,
-        hashes: NDArray[np.uint64],
-    ) -> int:
+    def hash_eight(text: Uint8s, lo: int, spans: Int32s, first: int, hashes: Uint64s) -> int:
         """Hash the unhashed among the words `first` : `first` + AT_ONCE; those that are too long.
 
         The caller guarantees that LONGEST bytes of text follow the start of each.
@@ -135,7 +129,7 @@ else:
 
 
 @lean_kernel
-def hash_word(text: NDArray[np.uint8], p: int, n: int) -> np.uint64:
+def hash_word(text: Uint8s, p: int, n: int) -> np.uint64:
     """Hash of the word text[p : p + n]."""
     value = SEED
     at = 0
@@ -146,13 +140,7 @@ def hash_word(text: NDArray[np.uint8], p: int, n: int) -> np.uint64:
 
 
 @lean_kernel
-def hash_words(
-    text: NDArray[np.uint8],
-    lo: int,
-    spans: NDArray[np.int32],
-    count: int,
-    hashes: NDArray[np.uint64],
-) -> None:
+def hash_words(text: Uint8s, lo: int, spans: Int32s, count: int, hashes: Uint64s) -> None:
     """Hashes of the first `count` tokens, where they are UNHASHED: ASCII letters and digits.
 
     lo  where the document begins in `text`, to which the spans are relative

@@ -20,7 +20,7 @@ from contam.kernels.chars import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.kernels._jit import Int32s, Uint8s, Uint64s
 
 #: Kinds of an entry of the character table (docs/normaliser.md).
 SEPARATOR = 0
@@ -100,7 +100,7 @@ def hash_single(folded: int) -> np.uint64:
 
 
 @lean_kernel
-def letter_flags(flags: int, cp: int, folded: int, table: NDArray[np.int32]) -> tuple[int, int]:
+def letter_flags(flags: int, cp: int, folded: int, table: Int32s) -> tuple[int, int]:
     """What one more letter tells of its word, and the Latin letter it looks like (or itself)."""
     flags |= LAST_IS_LETTER
     if folded < 0x80:
@@ -128,12 +128,12 @@ def reads_as_latin(flags: int) -> bool:
 
 @lean_kernel
 def read_singles(
-    text: NDArray[np.uint8],
+    text: Uint8s,
     limits: tuple[int, int, int],
-    hashes: NDArray[np.uint64],
-    spans: NDArray[np.int32],
+    hashes: Uint64s,
+    spans: Int32s,
     count: int,
-    table: NDArray[np.int32],
+    table: Int32s,
 ) -> tuple[int, int]:
     """Characters outside ASCII that are tokens of their own, and what only parts them.
 
@@ -159,12 +159,12 @@ def read_singles(
 
 @lean_kernel
 def read_quickly(
-    text: NDArray[np.uint8],
+    text: Uint8s,
     limits: tuple[int, int, int],
-    hashes: NDArray[np.uint64],
-    spans: NDArray[np.int32],
+    hashes: Uint64s,
+    spans: Int32s,
     count: int,
-    table: NDArray[np.int32],
+    table: Int32s,
 ) -> int:
     """One word that is written in letters, digits and marks alone, as token number `count`.
 
