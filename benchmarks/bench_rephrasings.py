@@ -45,7 +45,7 @@ def steps(plan: Plan, longest: int) -> dict[str, Callable[[DocBatch], object]]:
     (view,) = plan.search_views
     if view.rephrasings is None:
         raise SystemExit("no policy that looks for rephrasings")
-    tables, buffers = char_tables(), new_buffers(longest, WORDS)
+    tables, buffers = char_tables(), new_buffers(longest, WORDS, char_tables())
     table = view.rephrasings.table
     scratch = new_rare_scratch(table, len(buffers.hashes))
     matcher, (collection,) = RephraseMatcher(view), start_collections(plan)

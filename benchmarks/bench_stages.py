@@ -51,7 +51,7 @@ class Stages:
         self._collection = collection
         last_run = np.zeros(len(view.gram_table.part_start) - 1, np.int32)
         memory = (last_run, as_halves(collection.longest_at))
-        tables, buffers = char_tables(), new_buffers(longest, WORDS)
+        tables, buffers = char_tables(), new_buffers(longest, WORDS, char_tables())
         self._matcher = matching.Matcher(view)
         scratch = self._matcher._scratch  # noqa: SLF001 - what a scan uses
         capacity = new_text_scratch(_MOST_RUNS, 1)
@@ -66,7 +66,7 @@ class Stages:
             return find_in_batch(data, offsets, spec, plan, tables, buffers, memory, capacity, last)
 
         def scan(data: Bytes, offsets: Int64s) -> object:
-            return scan_batch(data, offsets, given, search, tables, buffers)
+            return scan_batch(data, offsets, given, search, buffers)
 
         self._steps: tuple[Step, ...] = (
             tokenise,

@@ -93,7 +93,7 @@ def tokenise(corpus: list[str]) -> Record:
     opened = Corpus.open(corpus, None)
     tables = char_tables()
     capacity = 1 << 20
-    buffers = new_buffers(capacity, WORDS)
+    buffers = new_buffers(capacity, WORDS, char_tables())
     cpu = wall = 0.0
     n_bytes = n_tokens = 0
     warm = (np.frombuffer(b"warm", np.uint8), np.array([0, 4], np.int64))
@@ -103,7 +103,7 @@ def tokenise(corpus: list[str]) -> Record:
             longest = int(np.diff(batch.offsets).max(initial=0))
             if longest > capacity:
                 capacity = longest
-                buffers = new_buffers(capacity, WORDS)
+                buffers = new_buffers(capacity, WORDS, char_tables())
             clock = Clock()
             n_tokens += tokenise_batch(batch.data, batch.offsets, buffers, tables)
             spent = clock.lap()

@@ -60,7 +60,7 @@ class DocBuffers(NamedTuple):
     """Scratch for one document of up to n bytes, 2 n + 16 each; 5 n + 16 in the unit CHARS.
 
     grams  uint64[GRAMS_AT_ONCE]
-    mended, letters, suspects  of a document whose words are put right: see `letters`
+    mended, letters  of a document whose words are put right: see `letters`
     """
 
     hashes: Uint64s
@@ -70,10 +70,9 @@ class DocBuffers(NamedTuple):
     hit_gram: Int32s
     mended: Mended
     letters: LetterScratch
-    suspects: Int32s
 
 
-def new_buffers(n_bytes: int, unit: int) -> DocBuffers:
+def new_buffers(n_bytes: int, unit: int, tables: CharTables) -> DocBuffers:
     """Buffers for documents of up to n_bytes bytes; untouched pages cost nothing."""
     capacity = (5 if unit == CHARS else 2) * n_bytes + 16
     return DocBuffers(
@@ -83,8 +82,7 @@ def new_buffers(n_bytes: int, unit: int) -> DocBuffers:
         hit_at=np.empty(capacity, np.int32),
         hit_gram=np.empty(capacity, np.int32),
         mended=Mended(np.empty(capacity, np.uint64), np.empty((capacity, 2), np.int32)),
-        letters=new_letter_scratch(),
-        suspects=np.empty(2 * capacity, np.int32),
+        letters=new_letter_scratch(tables, n_words=capacity),
     )
 
 
@@ -350,14 +348,13 @@ def add_document(
 
 
 @lean_kernel
-def mend(doc: Document, gram_table: GramTable, tables: CharTables, buffers: DocBuffers) -> int:
+def mend(doc: Document, gram_table: GramTable, buffers: DocBuffers) -> int:
     """Put a document's words, which lie in `buffers`, right where they are torn; how many then."""
     hashes, spans, mended = buffers.hashes, buffers.spans, buffers.mended
-    if gram_table.letter_tag.shape[0] == 0 or not holds_torn(
-        doc, buffers.suspects, gram_table, tables, buffers.letters
-    ):
+    is_asked = gram_table.letter_tag.shape[0] > 0
+    if not is_asked or not holds_torn(doc, gram_table, buffers.letters):
         return doc.n
-    count = mend_document(doc, gram_table, tables, mended, buffers.letters)
+    count = mend_document(doc, gram_table, mended, buffers.letters)
     if count == 0:
         return doc.n
     for k in range(count):
@@ -376,7 +373,6 @@ def scan_batch(
     offsets: Int64s,
     given: tuple[Uint64s, Int32s, Int64s],
     search: Search,
-    tables: CharTables,
     buffers: DocBuffers,
 ) -> tuple[MatchRows, Int32s, int]:
     """Match every document of a batch.
@@ -388,7 +384,7 @@ def scan_batch(
     return   (rows, int32[pieces, 2] code-point spans of the pieces, tokens read)
     """
     hashes, spans, starts = given
-    unit = search.spec.unit
+    unit, tables = search.spec.unit, buffers.letters.tables
     found = start_batch(search.spec.most_steps)
     total = 0
     for i in range(offsets.shape[0] - 1):
@@ -403,7 +399,7 @@ def scan_batch(
             continue
         total += n
         here = Document(buffers.hashes, n, buffers.spans, text, lo, hi)
-        n = mend(here, search.gram_table, tables, buffers)
+        n = mend(here, search.gram_table, buffers)
         here = Document(buffers.hashes, n, buffers.spans, text, lo, hi)
         found = add_document(here, i, search, buffers, found)
         if found.rows.used[2] & TOO_LONG:

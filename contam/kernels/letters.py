@@ -61,15 +61,18 @@ _TOP_BITS = np.uint64(0x8080808080808080)
 
 
 class LetterScratch(NamedTuple):
-    """Scratch for the letters of some text.
+    """What letters are read by, and scratch for those of some text.
 
-    letters  uint8[...], see `byte_of`
-    codes    uint64[as many], folded code points;  spans  int32[as many, 2], their bytes
+    letters   uint8[...], see `byte_of`
+    codes     uint64[as many], folded code points;  spans  int32[as many, 2], their bytes
+    suspects  int32[>= 2 * words of a document], see `find_suspects`
     """
 
+    tables: CharTables
     letters: Uint8s
     codes: Uint64s
     spans: Int32s
+    suspects: Int32s
 
 
 class Mended(NamedTuple):
@@ -79,13 +82,17 @@ class Mended(NamedTuple):
     spans: Int32s
 
 
-def new_letter_scratch(n_bytes: int = PIECE + OVERLAP) -> LetterScratch:
-    """Scratch for the letters of so many bytes of text."""
+def new_letter_scratch(
+    tables: CharTables, n_bytes: int = PIECE + OVERLAP, n_words: int = 0
+) -> LetterScratch:
+    """Scratch for the letters of so many bytes of text, and documents of so many words."""
     room = 5 * n_bytes + 64
     return LetterScratch(
+        tables,
         np.zeros(room, np.uint8),
         np.empty(room, np.uint64),
         np.empty((room, 2), np.int32),
+        np.empty(2 * n_words, np.int32),
     )
 
 
@@ -99,11 +106,7 @@ def byte_of(code: np.uint64) -> np.uint8:
 
 @lean_kernel
 def read_letters(
-    text: Uint8s,
-    limits: tuple[int, int, int],
-    known: int,
-    scratch: LetterScratch,
-    tables: CharTables,
+    text: Uint8s, limits: tuple[int, int, int], known: int, scratch: LetterScratch
 ) -> int:
     """Append the letters and digits of text[limits[1] : limits[2]] to the scratch; how many then.
 
@@ -113,7 +116,8 @@ def read_letters(
     known   letters that are there
     """
     lo, p, stop = limits
-    table, codes, spans = tables.table, scratch.codes, scratch.spans
+    tables, codes, spans = scratch.tables, scratch.codes, scratch.spans
+    table = tables.table
     count = known
     while p < stop:
         code, after = int64(text[p]), p + 1
@@ -209,7 +213,6 @@ def word_letters(
     hashes: Uint64s,
     spans: Int32s,
     scratch: LetterScratch,
-    tables: CharTables,
 ) -> tuple[Uint8s, Uint8s]:
     """Letters of the words of texts.
 
@@ -227,7 +230,7 @@ def word_letters(
             if copy_plain(data, begin, end, scratch.letters, count):
                 length = end - begin
             else:
-                length = read_letters(data, (lo, begin, end), count, scratch, tables) - count
+                length = read_letters(data, (lo, begin, end), count, scratch) - count
                 if hash_letters(scratch.codes, count, length) != hashes[t]:
                     length = 0
             if length <= LONGEST:
@@ -239,14 +242,12 @@ def word_letters(
 
 
 @kernel
-def letter_hashes(
-    data: Uint8s, offsets: Int64s, scratch: LetterScratch, tables: CharTables
-) -> Uint64s:
+def letter_hashes(data: Uint8s, offsets: Int64s, scratch: LetterScratch) -> Uint64s:
     """The hashes of all KEY_GRAM letters in a row of texts, see `letter_hash`."""
     hashes = np.empty(5 * data.shape[0], np.uint64)
     count = 0
     for i in range(offsets.shape[0] - 1):
-        n = read_letters(data, (offsets[i], offsets[i], offsets[i + 1]), 0, scratch, tables)
+        n = read_letters(data, (offsets[i], offsets[i], offsets[i + 1]), 0, scratch)
         for at in range(n - KEY_GRAM + 1):
             hashes[count] = letter_hash(scratch.letters, at)
             count += 1
@@ -452,7 +453,7 @@ def character_at(text: Uint8s, at: int, stop: int) -> int:
 
 @lean_kernel
 def mend_document(
-    doc: Document, gram_table: GramTable, tables: CharTables, mended: Mended, scratch: LetterScratch
+    doc: Document, gram_table: GramTable, mended: Mended, scratch: LetterScratch
 ) -> int:
     """Put the words of a document right where they are an item's; how many then.
 
@@ -464,7 +465,7 @@ def mend_document(
     n_put = 0
     while first < hi:
         stop = character_at(text, min(first + PIECE, hi), hi)
-        m = read_letters(text, (lo, first, stop), 0, scratch, tables)
+        m = read_letters(text, (lo, first, stop), 0, scratch)
         for i in range(m - GRAM + 1):
             gram = letter_gram(scratch.letters, i)
             if n_put > 0 and scratch.spans[i + GRAM - 1, 1] <= progress[2]:
@@ -481,11 +482,7 @@ def mend_document(
 
 @lean_kernel
 def add_letters(
-    text: Uint8s,
-    limits: tuple[int, int, int],
-    count: int,
-    scratch: LetterScratch,
-    tables: CharTables,
+    text: Uint8s, limits: tuple[int, int, int], count: int, scratch: LetterScratch
 ) -> int:
     """Append the letters of one word to `scratch.letters`; how many there are then.
 
@@ -493,12 +490,12 @@ def add_letters(
     """
     if copy_plain(text, limits[1], limits[2], scratch.letters, count):
         return count + limits[2] - limits[1]
-    return read_letters(text, limits, count, scratch, tables)
+    return read_letters(text, limits, count, scratch)
 
 
 @lean_kernel
 def suspect_letters(
-    doc: Document, where: tuple[int, int], scratch: LetterScratch, tables: CharTables
+    doc: Document, where: tuple[int, int], scratch: LetterScratch
 ) -> tuple[int, int, int]:
     """The letters of a word, and some of those behind it, in `scratch.letters`.
 
@@ -511,9 +508,9 @@ def suspect_letters(
     end = lo + int64(spans[k, 1])
     if end - begin > PIECE:
         stop = character_at(text, begin + PIECE, end)
-        count = add_letters(text, (lo, begin, stop), 0, scratch, tables)
+        count = add_letters(text, (lo, begin, stop), 0, scratch)
         return count, count, character_at(text, stop - OVERLAP, end) - lo
-    own = add_letters(text, (lo, begin, end), 0, scratch, tables)
+    own = add_letters(text, (lo, begin, end), 0, scratch)
     k += 1
     is_before_one = k < n and spans[k, 1] - spans[k, 0] == 1
     # A gram may begin with the last letter of a very long word, or with the letter behind another.
@@ -522,7 +519,7 @@ def suspect_letters(
     while count < wanted and k < n:
         begin, end = lo + int64(spans[k, 0]), lo + int64(spans[k, 1])
         end = character_at(text, min(end, begin + OVERLAP), hi)
-        count = add_letters(text, (lo, begin, end), count, scratch, tables)
+        count = add_letters(text, (lo, begin, end), count, scratch)
         k += 1
     return count, own, -1
 
@@ -570,21 +567,15 @@ def is_torn(letters: Uint8s, i: int, own: int, gram_table: GramTable) -> bool:
 
 
 @lean_kernel
-def holds_torn(
-    doc: Document,
-    suspects: Int32s,
-    gram_table: GramTable,
-    tables: CharTables,
-    scratch: LetterScratch,
-) -> bool:
+def holds_torn(doc: Document, gram_table: GramTable, scratch: LetterScratch) -> bool:
     """Whether words of a document are torn that, put right, are an item's, as far as one sees."""
     spans, n = doc.spans, doc.n
-    heads, letters = gram_table.letter_heads, scratch.letters
+    heads, letters, suspects = gram_table.letter_heads, scratch.letters, scratch.suspects
     for at in range(find_suspects(doc, heads, suspects)):
         k = int64(suspects[at])
         begin = int64(spans[k, 0])
         while begin >= 0:
-            count, own, begin = suspect_letters(doc, (k, begin), scratch, tables)
+            count, own, begin = suspect_letters(doc, (k, begin), scratch)
             is_long_one = own >= SURE
             is_before_one = k + 1 < n and spans[k + 1, 1] - spans[k + 1, 0] == 1
             # Of a word that is not very long the first letter counts, and a lone one behind it.
@@ -599,25 +590,19 @@ def holds_torn(
 
 
 @lean_kernel
-def keep_keys(
-    doc: Document,
-    suspects: Int32s,
-    tables: CharTables,
-    scratch: LetterScratch,
-    keys: tuple[Uint64s, int, int, int],
-) -> int:
+def keep_keys(doc: Document, scratch: LetterScratch, keys: tuple[Uint64s, int, int, int]) -> int:
     """Append what an index keeps of the letters of a document's suspects; how many there are.
 
     keys  (uint64[four for each word, and one for KEY_STRIDE letters], see contam.kernels.pairs;
           how many are there; the number of the document; bits of a key)
     """
     out, n_keys, number, key_bits = keys
-    spans, n = doc.spans, doc.n
+    spans, n, suspects = doc.spans, doc.n, scratch.suspects
     for at in range(find_suspects(doc, out[:0], suspects)):
         k = int64(suspects[at])
         begin = int64(spans[k, 0])
         while begin >= 0:
-            count, own, begin = suspect_letters(doc, (k, begin), scratch, tables)
+            count, own, begin = suspect_letters(doc, (k, begin), scratch)
             # In any GRAM letters is one of those. Steps are constants: where array accesses are
             # checked, LLVM counts others in 128 bits, and calls what no library here has.
             if own >= SURE:

@@ -17,7 +17,6 @@ from contam.kernels.tokens import WORDS, tokenize
 
 if TYPE_CHECKING:
     from contam.kernels._jit import Int64s, Uint8s, Uint64s
-    from contam.kernels.chars import CharTables
     from contam.kernels.document import DocBuffers
 
 
@@ -51,7 +50,6 @@ def sample_text(
     unit: int,
     sizes: tuple[int, int, int],
     buffers: DocBuffers,
-    tables: CharTables,
     starts: Int64s,
     entries: Uint64s,
     keys: Uint64s,
@@ -67,19 +65,19 @@ def sample_text(
     keys           uint64[room], written for words: see `keep_keys`
     kept           uint64[>= tokens of all documents], written: their hashes; of length 0, nothing
     """
-    hashes, spans = buffers.hashes, buffers.spans
+    hashes, spans, letters = buffers.hashes, buffers.spans, buffers.letters
     count = 0
     n_keys = 0
     total = 0
     starts[0] = 0
     for i in range(offsets.shape[0] - 1):
         lo, hi = offsets[i], offsets[i + 1]
-        n = tokenize(text, (lo, hi), unit, hashes, spans, tables) if lo < hi else 0
+        n = tokenize(text, (lo, hi), unit, hashes, spans, letters.tables) if lo < hi else 0
         count = sample_document(hashes, (0, n), sizes, i, entries, count)
         if unit == WORDS:
             doc = Document(hashes, n, spans, text, lo, hi)
             out = (keys, n_keys, i, sizes[2])
-            n_keys = keep_keys(doc, buffers.suspects, tables, buffers.letters, out)
+            n_keys = keep_keys(doc, letters, out)
         if kept.shape[0] > 0:
             for t in range(n):
                 kept[total + t] = hashes[t]

@@ -97,8 +97,7 @@ def told_by_kernels(view: SearchView, documents: list[str]) -> dict[tuple[int, i
         here.offsets,
         NO_TOKENS,
         search_of(view, np.zeros((len(gram_table.token), 1), np.uint16)),
-        char_tables(),
-        new_buffers(int(np.diff(here.offsets).max(initial=0)), view.spec.unit),
+        new_buffers(int(np.diff(here.offsets).max(initial=0)), view.spec.unit, char_tables()),
     )
     n_matches, n_pieces, lacking, _ = rows.used.tolist()
     assert lacking == 0

@@ -76,17 +76,18 @@ def test_plain_prose_is_not_suspected():
 
 
 @kernel
-def mended_words(text, n_bytes, gram_table, tables, buffers):
+def mended_words(text, n_bytes, gram_table, buffers):
     """The words of a text as a scan has them."""
+    tables = buffers.letters.tables
     n = tokenize(text, (0, n_bytes), WORDS, buffers.hashes, buffers.spans, tables)
     doc = Document(buffers.hashes, n, buffers.spans, text, 0, n_bytes)
-    return mend(doc, gram_table, tables, buffers)
+    return mend(doc, gram_table, buffers)
 
 
 def scanned(view, text: str) -> list[twin.Word]:
     here = batch([text])
-    buffers = new_buffers(here.n_bytes, WORDS)
-    n = mended_words(here.data, here.n_bytes, view.gram_table, char_tables(), buffers)
+    buffers = new_buffers(here.n_bytes, WORDS, char_tables())
+    n = mended_words(here.data, here.n_bytes, view.gram_table, buffers)
     spans = buffers.spans[:n].tolist()
     return [(h, *span) for h, span in zip(buffers.hashes[:n].tolist(), spans, strict=True)]
 
@@ -117,15 +118,13 @@ def test_an_index_keeps_letters_of_every_document_that_a_scan_puts_right(world):
         return
     here = batch([document])
     texts = batch([text for item in items for text in item.part_texts()])
-    scratch = letters.new_letter_scratch(texts.n_bytes)
-    hashes = letters.letter_hashes(texts.data, texts.offsets, scratch, char_tables())
+    scratch = letters.new_letter_scratch(char_tables(), texts.n_bytes)
+    hashes = letters.letter_hashes(texts.data, texts.offsets, scratch)
     asked = {value >> 64 - 40 for value in hashes.tolist()}
     doc = document_of(document)
     kept = np.empty(here.n_bytes + 16, np.uint64)
-    n = letters.keep_keys(
-        doc, np.empty(2 * doc.n, np.int32), char_tables(), letters.new_letter_scratch(),
-        (kept, 0, 7, 40),
-    )  # fmt: skip
+    scratch = letters.new_letter_scratch(char_tables(), n_words=doc.n)
+    n = letters.keep_keys(doc, scratch, (kept, 0, 7, 40))
     assert {pair % 2**DOCUMENT_BITS for pair in kept[:n].tolist()} == {7}
     assert asked & {pair >> DOCUMENT_BITS for pair in kept[:n].tolist()}
 
@@ -146,10 +145,8 @@ def test_a_text_longer_than_a_piece_is_put_right_throughout():
 def test_the_letters_of_an_item_spell_its_words(texts):
     here = batch(texts)
     hashes, spans, starts = tokenize_parts(here.data, here.offsets, WORDS, char_tables())
-    scratch = letters.new_letter_scratch(here.n_bytes)
-    counts, own = letters.word_letters(
-        here.data, here.offsets, starts, hashes, spans, scratch, char_tables()
-    )
+    scratch = letters.new_letter_scratch(char_tables(), here.n_bytes)
+    counts, own = letters.word_letters(here.data, here.offsets, starts, hashes, spans, scratch)
     words = [word for text in texts for word in twin_part(text).words]
     assert counts.tolist() == [len(its) for _, its in words]
     assert own.tolist() == [twin.byte_of(letter) for _, its in words for letter in its]

@@ -54,7 +54,7 @@ def test_a_batch_is_its_documents_one_after_another(documents, recipe, unit, kee
     out = np.full(text_scratch, GUARD, np.uint64)
     n, _ = sample_grams.sample_text(
         one.data, one.offsets, UNITS[unit], (k, w, KEY_BITS),
-        new_buffers(one.n_bytes, UNITS[unit]), char_tables(),
+        new_buffers(one.n_bytes, UNITS[unit], char_tables()),
         starts, out, np.empty(text_scratch, np.uint64), kept,
     )  # fmt: skip
     read = [twin_tokens(text, unit) for text in documents]

@@ -107,8 +107,7 @@ def test_given_tokens_are_matched_as_made_ones_are(world):
         here.offsets,
         tokens,
         search._replace(spec=view.spec._replace(unit=PRETOKENIZED)),
-        char_tables(),
-        new_buffers(longest, PRETOKENIZED),
+        new_buffers(longest, PRETOKENIZED, char_tables()),
     )
     assert n_tokens == made.n_tokens
     assert longest_at.tolist() == made.longest_at.tolist()

@@ -114,8 +114,8 @@ def _hashes(items: ItemTable, heads: Bools | None = None) -> Uint64s:
     """The hashes of the items' letters; given `heads`, those that may be in a segment."""
     found = []
     for data, offsets in (some.part_texts() for some in in_blocks(items)):
-        scratch = new_letter_scratch(int(np.diff(offsets).max(initial=0)))
-        hashes = letter_hashes(data, offsets, scratch, char_tables())
+        scratch = new_letter_scratch(char_tables(), int(np.diff(offsets).max(initial=0)))
+        hashes = letter_hashes(data, offsets, scratch)
         if heads is not None:
             hashes = hashes[heads[hashes >> np.uint64(64 - _HEAD_BITS)]]
         found.append(hashes)

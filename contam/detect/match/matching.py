@@ -102,8 +102,7 @@ class Matcher:
             *(self._spec, view.gram_table, view.facts, self._scratch, self._last_run),
             as_halves(into.longest_at),
         )
-        tables = char_tables()
-        found = scan_batch(batch.data, batch.offsets, tokens, search, tables, self._buffers)
+        found = scan_batch(batch.data, batch.offsets, tokens, search, self._buffers)
         rows = self._add(batch, found, into)
         if self._capacity > _MOST_CAPACITY:
             self._set_capacity(_FIRST_CAPACITY)
@@ -154,10 +153,10 @@ class Matcher:
         unit, kept = self._spec.unit, _shared.buffers
         self._capacity = longest
         if longest > _FIRST_CAPACITY:
-            self._buffers = new_buffers(longest, unit)
+            self._buffers = new_buffers(longest, unit, char_tables())
             return
         if unit not in kept:
-            kept[unit] = new_buffers(longest, unit)
+            kept[unit] = new_buffers(longest, unit, char_tables())
         self._buffers = kept[unit]
 
 

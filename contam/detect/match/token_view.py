@@ -336,10 +336,8 @@ def read_block(
     weight, single = _base_weights(hashes, spans, points)
     n_letters = letters = np.empty(0, np.uint8)
     if with_letters:
-        scratch = new_letter_scratch(int(np.diff(offsets).max(initial=0)))
-        n_letters, letters = word_letters(
-            data, offsets, starts, hashes, spans, scratch, char_tables()
-        )
+        scratch = new_letter_scratch(char_tables(), int(np.diff(offsets).max(initial=0)))
+        n_letters, letters = word_letters(data, offsets, starts, hashes, spans, scratch)
     return Block(
         hashes=hashes,
         n_tokens=np.diff(starts),

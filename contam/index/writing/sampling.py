@@ -79,7 +79,7 @@ class Sampler:
         self._sizes = recipe.gram, recipe.stride, recipe.key_bits
         self._tokenizer = tokenizer
         self._unit = CHARS if recipe.unit == "char" else WORDS
-        self._room, self._buffers = 0, new_buffers(0, self._unit)
+        self._room, self._buffers = 0, new_buffers(0, self._unit, char_tables())
         self._entries = np.empty(0, np.uint64)
         self._letters = np.empty(0, np.uint64)
         self._kept = np.empty(0, np.uint64)
@@ -116,7 +116,8 @@ class Sampler:
         recipe, n_docs = self._recipe, batch.n_docs
         longest = int(np.diff(batch.offsets).max(initial=0))
         if longest > self._room:
-            self._buffers, self._room = new_buffers(longest, self._unit), longest
+            self._buffers = new_buffers(longest, self._unit, char_tables())
+            self._room = longest
         most = (5 if self._unit == CHARS else 2) * batch.n_bytes + 16 * n_docs
         # Untouched pages cost nothing: there are far fewer tokens than room for them.
         self._entries = _capacity(self._entries, most // recipe.stride + n_docs)
@@ -124,7 +125,7 @@ class Sampler:
         self._kept = _capacity(self._kept, most if recipe.minhash else 0)
         starts = np.empty(n_docs + 1, np.int64)
         n, n_letters = sample_text(
-            *(batch.data, batch.offsets, self._unit, self._sizes, self._buffers, char_tables()),
+            *(batch.data, batch.offsets, self._unit, self._sizes, self._buffers),
             *(starts, self._entries, self._letters, self._kept),
         )
         return self._kept[: starts[-1]], starts, n, n_letters
