@@ -14,6 +14,8 @@ import numpy as np
 from contam.errors import InternalError, Plain, Public
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
 _REINSTALL: Final = "the installation is damaged: reinstall contam"
@@ -45,10 +47,10 @@ class TextTables:
     expansion    int32[m]: a count, then as many entries; EXPANSION payloads point at the count
     confusable   uint8[0x1C90] by code point - 0x370: Latin letter, bit 7 when both cases agree
     assigned     int32[k, 2]: first and last of the code points known to this Unicode version
-    *_keys       uint64, ascending: hashes of lower-cased names
-    *_values     int32, parallel: 1; for tags 1 separates, 2 transparent, 3 belongs to a cue; for
-                 attributes 1 text, 2 none; between words 1 a sound, 2 the level of a log, 3 a word
-                 of English; for entities the code point
+    names        of each of NAMES, uint64 hashes of lower-cased names, ascending, and int32 values:
+                 1; for tags 1 separates, 2 transparent, 3 belongs to a cue; for attributes 1 text,
+                 2 none; between words 1 a sound, 2 the level of a log, 3 a word of English; for
+                 entities the code point
     """
 
     normaliser: str
@@ -58,18 +60,11 @@ class TextTables:
     expansion: NDArray[np.int32]
     confusable: NDArray[np.uint8]
     assigned: NDArray[np.int32]
-    latex_skip_keys: NDArray[np.uint64]
-    latex_skip_values: NDArray[np.int32]
-    latex_words_keys: NDArray[np.uint64]
-    latex_words_values: NDArray[np.int32]
-    html_tags_keys: NDArray[np.uint64]
-    html_tags_values: NDArray[np.int32]
-    attributes_keys: NDArray[np.uint64]
-    attributes_values: NDArray[np.int32]
-    asides_keys: NDArray[np.uint64]
-    asides_values: NDArray[np.int32]
-    entities_keys: NDArray[np.uint64]
-    entities_values: NDArray[np.int32]
+    names: Mapping[str, tuple[NDArray[np.uint64], NDArray[np.int32]]]
+
+
+#: The lists of names.
+NAMES: Final = ("latex_skip", "latex_words", "html_tags", "attributes", "asides", "entities")
 
 
 def read_tables(path: Path) -> TextTables:
@@ -81,7 +76,10 @@ def read_tables(path: Path) -> TextTables:
         unicode_version = str(arrays.pop("unicode_version"))
         for array in arrays.values():
             array.setflags(write=False)
-        tables = TextTables(normaliser=normaliser, unicode_version=unicode_version, **arrays)
+        names = {name: (arrays.pop(f"{name}_keys"), arrays.pop(f"{name}_values")) for name in NAMES}
+        tables = TextTables(
+            normaliser=normaliser, unicode_version=unicode_version, names=names, **arrays
+        )
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise InternalError(
             "cannot read the text tables {}: {}", path, Plain(error), hint=_REINSTALL

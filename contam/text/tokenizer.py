@@ -20,7 +20,7 @@ from contam.kernels.chars import (
     CharTables,
 )
 from contam.kernels.tokens import CHARS, WORDS, tokenize
-from contam.text.text_tables import load_tables
+from contam.text.text_tables import NAMES, load_tables
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,15 +64,11 @@ def char_tables() -> CharTables:
         ]
     ).astype(np.int32)
     known: dict[int, int] = {}
-    for keys, values, shift in (
-        (t.latex_skip_keys, np.full(len(t.latex_skip_keys), LATEX_SKIP), 0),
-        (t.latex_words_keys, np.full(len(t.latex_words_keys), LATEX_WORD), 0),
-        (t.html_tags_keys, t.html_tags_values, TAG_SHIFT),
-        (t.attributes_keys, t.attributes_values, ATTRIBUTE_SHIFT),
-        (t.asides_keys, t.asides_values, ASIDE_SHIFT),
-        (t.entities_keys, t.entities_values, ENTITY_SHIFT),
-    ):
-        for key, value in zip(keys.tolist(), values.tolist(), strict=True):
+    # Of the first two lists every value is 1.
+    latex = LATEX_SKIP >> 1, LATEX_WORD >> 1
+    shifts = (*latex, TAG_SHIFT, ATTRIBUTE_SHIFT, ASIDE_SHIFT, ENTITY_SHIFT)
+    for name, shift in zip(NAMES, shifts, strict=True):
+        for key, value in zip(*(array.tolist() for array in t.names[name]), strict=True):
             known[key] = known.get(key, 0) | (value << shift)
     slots = 1 << (4 * len(known)).bit_length()
     name_key = np.zeros(slots, np.uint64)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 
 from contam.corpus.batches import BATCH_BYTES, read_chunk
 from contam.corpus.coverage import ShardCoverage
@@ -35,69 +37,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-MOST_WAITING_BYTES = 16 << 20
-"""Results of one task that may wait to be taken; one of any size is let in when none waits."""
+#: Results of one task that may wait to be taken: each is of BATCH_BYTES of text at most.
+_MOST_WAITING = 2
+#: Behind the last result of a task.
+_END = object()
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: whoever waited for the results has gone
     """The results of a task are wanted no more."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Failure:
-    error: BaseException
-
-
-class _Stream(Generic[R]):
-    """Results of one task, from the thread that makes them to the one that takes them."""
-
-    def __init__(self, stop: threading.Event) -> None:
-        self._stop = stop
-        self._unwanted = False
-        self._changed = threading.Condition()
-        self._waiting: deque[tuple[R | _Failure | None, int]] = deque()
-        self._n_bytes = 0
-
-    def put(self, result: R, n_bytes: int) -> None:
-        with self._changed:
-            while self._waiting and self._n_bytes + n_bytes > MOST_WAITING_BYTES:
-                self._check_wanted()
-                self._changed.wait(0.1)
-            self._check_wanted()
-            self._push(result, n_bytes)
-
-    def drop(self) -> None:
-        with self._changed:
-            self._unwanted = True
-            self._waiting.clear()
-            self._changed.notify_all()
-
-    def _check_wanted(self) -> None:
-        if self._unwanted or self._stop.is_set():
-            raise Stopped
-
-    def end(self, error: BaseException | None = None) -> None:
-        with self._changed:
-            self._push(None if error is None else _Failure(error), 0)
-
-    def _push(self, result: R | _Failure | None, n_bytes: int) -> None:
-        self._waiting.append((result, n_bytes))
-        self._n_bytes += n_bytes
-        self._changed.notify_all()
-
-    def __iter__(self) -> Iterator[R]:
-        while True:
-            with self._changed:
-                while not self._waiting:
-                    self._changed.wait()
-                result, n_bytes = self._waiting.popleft()
-                self._n_bytes -= n_bytes
-                self._changed.notify_all()
-            if result is None:
-                return
-            if isinstance(result, _Failure):
-                raise result.error
-            yield result
 
 
 class Pipeline(Generic[T, R]):
@@ -105,45 +52,61 @@ class Pipeline(Generic[T, R]):
 
     def __init__(self, tasks: Sequence[T]) -> None:
         self.stop = threading.Event()
-        self._streams: deque[_Stream[R]] = deque(_Stream(self.stop) for _ in tasks)
-        self._todo = iter(list(zip(tasks, self._streams, strict=True)))
+        self._results: deque[_Results] = deque(_Results(_MOST_WAITING) for _ in tasks)
+        self._todo = iter(list(zip(tasks, self._results, strict=True)))
         self._lock = threading.Lock()
 
     def results(self) -> Iterator[R]:
         """The results of the next task, in its order; raises what the task raised."""
-        yield from self._streams.popleft()
+        waiting = self._results.popleft()
+        while (result := waiting.get()) is not _END:
+            if isinstance(result, BaseException):
+                raise result
+            yield cast("R", result)
 
     def skip(self) -> None:
         """Drop the next task: its results are not needed."""
-        self._streams.popleft().drop()
+        self._results.popleft().unwanted.set()
 
-    def work(self, do: Callable[[T, Callable[[R, int], None]], None]) -> None:
+    def work(self, do: Callable[[T, Callable[[R], None]], None]) -> None:
         """Take tasks until there are none; `do(task, put)` makes the results of one."""
         while not self.stop.is_set():
             with self._lock:
-                task, stream = next(self._todo, (None, None))
-            if task is None or stream is None:
+                task, results = next(self._todo, (None, None))
+            if task is None or results is None:
                 return
-            try:
-                do(task, stream.put)
-            except Stopped:
-                continue
-            except BaseException as error:  # noqa: BLE001 - raised again where results are taken
-                stream.end(error)
-            else:
-                stream.end()
+            with suppress(Stopped):
+                try:
+                    do(task, partial(self._put, results))
+                    self._put(results, _END)
+                except BaseException as error:  # noqa: BLE001 - raised again where results are taken
+                    self._put(results, error)
+
+    def _put(self, results: _Results, result: object) -> None:
+        while not (self.stop.is_set() or results.unwanted.is_set()):
+            with suppress(queue.Full):
+                return results.put(result, timeout=0.1)
+        raise Stopped
+
+
+class _Results(queue.Queue[object]):
+    """Results of one task, from the thread that makes them to the one that takes them."""
+
+    def __init__(self, maxsize: int) -> None:
+        super().__init__(maxsize)
+        self.unwanted = threading.Event()
 
 
 @contextmanager
 def running(
     tasks: Sequence[T],
     workers: int,
-    make: Callable[[], Callable[[T, Callable[[R, int], None]], None]],
+    make: Callable[[], Callable[[T, Callable[[R], None]], None]],
 ) -> Iterator[Pipeline[T, R]]:
     """Work on the tasks while the block runs, at most a bounded amount of results ahead of it.
 
     make  called once a thread, here, for the function that works there: `do(task, put)`, which
-          hands results over by `put(result, n_bytes)`
+          hands results over by `put(result)`
     """
     pipeline: Pipeline[T, R] = Pipeline(tasks)
     pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="contam-index")
@@ -280,10 +243,10 @@ class IntakeReader:
         self._sampler = Sampler(manifest.recipe, tokenizer)
         self._batch_bytes = BATCH_BYTES if tokenizer is None else TOKENIZER_BATCH_BYTES
 
-    def __call__(self, task: Task, put: Callable[[Result, int], None]) -> None:
+    def __call__(self, task: Task, put: Callable[[Result], None]) -> None:
         """Do one task. Raises ShardError when the shard cannot be read, or changed meanwhile."""
         if task.chunk is None:
-            put(Done(ShardCoverage(), self._digest(task.shard)), 0)
+            put(Done(ShardCoverage(), self._digest(task.shard)))
             return
         intake, chunk = self._intake, task.chunk
         selection = intake.selections[task.shard]
@@ -295,12 +258,12 @@ class IntakeReader:
         for batch in read_chunk(chunk, intake.shards, intake.selections, self._batch_bytes):
             sampled = self._sampler.sample(batch, metadata.take(batch.n_docs))
             counts += batch.counts
-            put(sampled, sampled.weight)
+            put(sampled)
             step = min(batch.n_bytes, max(chunk.n_bytes - reported, 0))
             self._report(step)
             reported += step
         self._report(max(chunk.n_bytes - reported, 0))
-        put(Done(counts + ShardCoverage(units=1), ""), 0)
+        put(Done(counts + ShardCoverage(units=1), ""))
 
     def _report(self, n_bytes: int) -> None:
         if self._progress is not None:
