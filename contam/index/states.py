@@ -113,7 +113,8 @@ def read_states(folder: Path) -> States:
     with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
         known = json.loads(raw)["states"].items()
         states = {place: (str(sha256), FileState(*state)) for place, (sha256, state) in known}
-        if all(type(one) is int for _, state in states.values() for one in state[:-1]):
+        fields = list(map(type, FileState(0, 0)))
+        if all(list(map(type, state)) == fields for _, (_, state) in known):
             return states
     raise damaged(path, "is no list of states; remove it and verify the index")
 
