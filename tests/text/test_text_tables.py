@@ -183,8 +183,7 @@ def test_the_usual_cyrillic_lookalikes_are_consistent(letter, latin):
 
 @pytest.mark.parametrize("table", NAME_TABLES)
 def test_name_tables_hold_exactly_the_lists(table):
-    keys = getattr(TABLES, f"{table}_keys").tolist()
-    values = getattr(TABLES, f"{table}_values").tolist()
+    keys, values = (array.tolist() for array in TABLES.names[table])
     assert keys == sorted(set(keys))
     assert len(keys) == len(values) == len(NAME_TABLES[table])
     for name, value in NAME_TABLES[table].items():
