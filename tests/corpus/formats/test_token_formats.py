@@ -39,6 +39,12 @@ TEXTS = [FILLER * 3, f"{FILLER}{QUESTION} {FILLER}", "Ünï çødé ☃ 漢字 "
 
 
 @pytest.fixture
+def corpus(tmp_path):
+    (tmp_path / "corpus").mkdir()
+    return tmp_path / "corpus"
+
+
+@pytest.fixture
 def items(tmp_path):
     return write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
 
@@ -140,9 +146,7 @@ def evidence(result):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_format_gives_what_its_text_gives(tmp_path, items, name):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
+def test_a_format_gives_what_its_text_gives(tmp_path, corpus, items, name):
     FORMATS[name](corpus, encoded(TEXTS))
     pq.write_table(pa.table({"text": TEXTS}), tmp_path / "text.parquet")
     wanted = contam.scan(tmp_path / "text.parquet", items, workers=1)
@@ -192,9 +196,7 @@ def test_what_the_packages_write_gives_what_the_text_gives(tmp_path, folder):
         ),
     ),
 )
-def test_what_is_cut_by_the_end_of_a_row_or_file_is_found(tmp_path, items, write, size):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
+def test_what_is_cut_by_the_end_of_a_row_or_file_is_found(tmp_path, corpus, items, write, size):
     ids = encoded([FILLER * 2, FILLER * 5 + QUESTION + " " + FILLER, FILLER * 3])
     rows = rows_of(ids, size)
     at = len(encoded([FILLER * 2])[0]) + 1 + len(encoded([FILLER * 5])[0])
@@ -282,18 +284,14 @@ def test_another_tokenizer_makes_nothing_clean(tmp_path, items, name):
             contam.scan(corpus, items, columns=columns, workers=1)
 
 
-def test_a_tokenizer_that_changed_reads_nothing(tmp_path, items):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
+def test_a_tokenizer_that_changed_reads_nothing(corpus, items):
     megatron(corpus, encoded(TEXTS))
     with pytest.raises(ContamError):
         contam.scan(corpus, items, columns={**HOW, "tokenizer_sha256": "0" * 64}, workers=1)
 
 
 @pytest.mark.parametrize("special", ["", "1500"])
-def test_an_id_outside_of_the_vocabulary_is_named_with_its_place(tmp_path, items, special):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
+def test_an_id_outside_of_the_vocabulary_is_named_with_its_place(corpus, items, special):
     ids = encoded(TEXTS * 9)
     ids[30] = [*ids[30][:12], 1500, *ids[30][12:]]
     table(corpus, ids)
@@ -360,9 +358,7 @@ def test_no_flipped_bit_of_an_index_moves_what_is_found(tmp_path, items, name):
 
 
 @pytest.mark.parametrize("name", ["megatron", "datatrove"])
-def test_an_index_without_its_ids_is_a_shard_that_was_not_read(tmp_path, items, name):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
+def test_an_index_without_its_ids_is_a_shard_that_was_not_read(corpus, items, name):
     FORMATS[name](corpus, encoded([FILLER * 3]))
     pq.write_table(pa.table({"text": [FILLER]}), corpus / "a.parquet")
     for path in list(corpus.glob("part*")):
@@ -373,9 +369,7 @@ def test_an_index_without_its_ids_is_a_shard_that_was_not_read(tmp_path, items, 
     assert set(labels(found).values()) == {"not_checkable"}
 
 
-def test_documents_are_listed_with_their_tokens_and_not_written(tmp_path, items):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
+def test_documents_are_listed_with_their_tokens_and_not_written(tmp_path, corpus, items):
     ids = encoded(TEXTS)
     datatrove(corpus, ids)
     with pytest.raises(UsageError):
@@ -389,9 +383,7 @@ def test_documents_are_listed_with_their_tokens_and_not_written(tmp_path, items)
     )
 
 
-def test_models_beside_shards_are_left_out_by_name(tmp_path, items):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
+def test_models_beside_shards_are_left_out_by_name(corpus, items):
     pq.write_table(pa.table({"text": TEXTS}), corpus / "a.parquet")
     (corpus / "pytorch_model.bin").write_bytes(b"PK\x03\x04" + bytes(400))
     (corpus / "other.bin").write_bytes(bytes(range(256)) * 4)
@@ -451,9 +443,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_ids_are_read_however_they_lie(tmp_path, items, name):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
+def test_ids_are_read_however_they_lie(corpus, items, name):
     ODD[name](corpus)
     found = labels(contam.scan(corpus, items, columns=HOW, workers=1))
     assert found == {"q0": "contaminated", "q1": "clean"}
@@ -467,9 +457,7 @@ def test_documents_that_an_index_ends_do_not_run_on(tmp_path, items):
     assert found.evidence.column("row").to_pylist() == [1]
 
 
-def test_ids_beside_text_are_not_left_out_where_ids_are_wanted(tmp_path, items):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
+def test_ids_beside_text_are_not_left_out_where_ids_are_wanted(tmp_path, corpus, items):
     pq.write_table(pa.table({"text": TEXTS[:1]}), corpus / "a.parquet")
     raw(corpus, encoded(TEXTS))
     with pytest.raises(ContamError):
@@ -481,9 +469,7 @@ def test_ids_beside_text_are_not_left_out_where_ids_are_wanted(tmp_path, items):
 
 
 @pytest.mark.parametrize("name", ["llm.c", "megatron", "matrix"])
-def test_the_size_of_groups_changes_nothing(tmp_path, items, monkeypatch, name):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
+def test_the_size_of_groups_changes_nothing(corpus, items, monkeypatch, name):
     FORMATS[name](corpus, encoded(TEXTS))
     whole = contam.scan(corpus, items, columns=HOW, workers=1)
     monkeypatch.setattr(token_file, "GROUP", 64)
