@@ -1,7 +1,5 @@
 """Whatever a corpus holds: an index and a scan tell the same of every guaranteed run."""
 
-import json
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +8,7 @@ from contam.corpus.formats.registry import NAMED
 from tests.corpus_files import WRITERS
 from tests.detect.indexed.indexes import evidence, long_pairs, make
 from tests.kernels.support import torn_worlds, worlds
-from tests.property.worlds import folder
+from tests.property.worlds import folder, write_items
 
 #: Every example builds an index.
 slow = settings(max_examples=max(20, settings().max_examples // 3), deadline=None)
@@ -48,8 +46,7 @@ def test_an_index_and_a_scan_agree_on_every_run_of_eight(world, sizes, split, ki
             suffix = NAMED[kind].suffixes[0]
             rows_here = [{"text": text} for text in texts]
             (corpus / f"part-{number}{suffix}").write_bytes(WRITERS[kind](rows_here))
-        bench = home / "bench.jsonl"
-        bench.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        bench = write_items(home / "bench.jsonl", rows)
         scanned = contam.scan(corpus, bench, policies=POLICIES, workers=1)
         index = make(corpus, home / "index", gram=gram, stride=stride)
         asked = contam.query(index, bench, policies=POLICIES, workers=1)
@@ -74,9 +71,8 @@ def test_an_index_of_all_grams_tells_what_a_scan_tells_or_leaves_it_open(world, 
         return
     policies = ("contam", *POLICIES)
     with folder() as home:
-        corpus, bench = home / "corpus.jsonl", home / "bench.jsonl"
+        corpus, bench = home / "corpus.jsonl", write_items(home / "bench.jsonl", rows)
         corpus.write_bytes(WRITERS["jsonl"]([{"text": text} for text in documents]))
-        bench.write_text("".join(json.dumps(row) + "\n" for row in rows))
         scanned = contam.scan(corpus, bench, policies=policies, workers=1)
         index = make(corpus, home / "index", cap=cap)
         asked = contam.query(index, bench, policies=policies, workers=1)
@@ -100,8 +96,7 @@ def test_an_index_and_a_scan_agree_where_words_are_torn(world, others):
         corpus.mkdir()
         texts = [document, *others]
         (corpus / "part.jsonl").write_bytes(WRITERS["jsonl"]([{"text": text} for text in texts]))
-        bench = home / "bench.jsonl"
-        bench.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        bench = write_items(home / "bench.jsonl", rows)
         scanned = contam.scan(corpus, bench, policies=POLICIES, workers=1)
         asked = contam.query(make(corpus, home / "index"), bench, policies=POLICIES, workers=1)
         found, sure = evidence(asked), long_pairs(scanned, 8)

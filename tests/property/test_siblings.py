@@ -14,7 +14,7 @@ import contam
 from tests.detect.indexed.indexes import evidence, make, verdicts
 from tests.kernels.support import few
 from tests.property.test_verdicts import SEVERITY
-from tests.property.worlds import PADDING_WORDS, folder, scan
+from tests.property.worlds import PADDING_WORDS, folder, scan, write_items
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,8 +134,7 @@ def test_an_index_says_so_too(n, front):
     with folder() as home:
         corpus = home / "corpus.jsonl"
         corpus.write_text(json.dumps({"text": documents(question, 20, 20)[0]}) + "\n")
-        bench = home / "bench.jsonl"
-        bench.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        bench = write_items(home / "bench.jsonl", rows)
         scanned = contam.scan(corpus, bench, workers=1)
         index = make(corpus, home / "index")
         asked = contam.query(index, bench, workers=1)

@@ -137,10 +137,7 @@ def leaked(path, *, seed=9):
                 "heron": int(rng.random() < base),
             }
         )
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    write(path, rows)
     return rows
 
 
