@@ -185,29 +185,23 @@ def text_blocks(
         )  # fmt: skip
 
 
-def _wanted_rows(
-    path: str, columns: Sequence[str], wanted: Sequence[int]
+def value_rows(
+    path: str, refs: Sequence[ColumnRef], rows: Sequence[int], *, whole: bool
 ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-    """Yield the wanted rows (ascending, distinct), reading only row groups that hold some.
+    """Yield what `refs` need of some rows (ascending, distinct).
 
-    columns  leaf columns, or columns with everything below them
+    Reads only row groups that hold some;  whole  everything inside the columns, not texts alone
     """
+    every = dict.fromkeys(".".join(part.column) for ref in refs for part in ref.single)
+    columns = list(every) if whole else _leaves_of(path, refs)
     begin = 0
     for index, size in enumerate(_row_groups(path, columns, None)):
-        low = bisect_left(wanted, begin)
-        inside = wanted[low : bisect_left(wanted, begin + size.n_rows, lo=low)]
+        low = bisect_left(rows, begin)
+        inside = rows[low : bisect_left(rows, begin + size.n_rows, lo=low)]
         if inside:
             batches = _batches(path, columns, [index], _batch_rows([size], _DECODE_BYTES))
             yield from take_rows(batches, begin, inside)
         begin += size.n_rows
-
-
-def value_rows(
-    path: str, refs: Sequence[ColumnRef], rows: Sequence[int], *, whole: bool
-) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-    """Yield what `refs` need of some rows, see `contam.tables.arrow_file.TableReader`."""
-    every = dict.fromkeys(".".join(part.column) for ref in refs for part in ref.single)
-    return _wanted_rows(path, list(every) if whole else _leaves_of(path, refs), rows)
 
 
 def value_batches(
