@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from contam.corpus.formats.base import Document
     from contam.corpus.shards import Shard
     from contam.files.disk import FileState
-    from contam.tables.columns import ColumnRef
 
 
 Key = TypeVar("Key", bound="Hashable")
@@ -129,11 +128,13 @@ class IndexedShard:
 class _Opened:
     """A shard in the state it was proved to have, and how its text is cut.
 
+    number        of the shard in the cache
     selection     where the text is
     group_ends    int64[g], the row behind each row group; group_bytes their text, uncompressed
     grouped       whether the format has row groups; else there is one without a known end
     """
 
+    number: int
     shard: Shard
     selection: Selection
     group_ends: NDArray[np.int64]
@@ -143,6 +144,38 @@ class _Opened:
     def first_row(self, group: int) -> int:
         """The row that a row group starts at."""
         return int(self.group_ends[group - 1]) if group else 0
+
+    def groups_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The row group that each row is in."""
+        return np.searchsorted(self.group_ends, rows, side="right")
+
+    def read(self, group: int) -> Iterator[DocBatch]:
+        """All documents of a row group, as a scan reads them."""
+        groups = (group,) if self.grouped else None
+        chunk = Chunk(0, groups, self.first_row(group), None, 0)
+        return read_chunk(chunk, [self.shard], [self.selection], BATCH_BYTES)
+
+    def texts(self, group: int, rows: NDArray[np.int64]) -> Iterator[bytes]:
+        """The documents in these rows of one row group, in order."""
+        done = 0
+        if group < len(self.group_ends):
+            for batch in self.read(group):
+                end = int(np.searchsorted(rows, batch.first_row + batch.n_docs))
+                for row in rows[done:end].tolist():
+                    yield batch.text(row - batch.first_row)
+                done = end
+                if done == len(rows):
+                    return
+        raise _outdated(self.shard, "row {} is not there", int(rows[done]))
+
+    def proven(
+        self, rows: NDArray[np.int64], texts: Iterable[bytes], crcs: NDArray[np.uint32]
+    ) -> Iterator[tuple[int, bytes, int]]:
+        """Each row, its text, which is the one that was indexed, and the checksum of that."""
+        for row, text, crc in zip(rows.tolist(), texts, crcs.tolist(), strict=True):
+            if zlib.crc32(text) != crc:
+                raise _outdated(self.shard, "row {} changed since it was indexed", row)
+            yield row, text, crc
 
 
 class _Group:
@@ -200,10 +233,7 @@ class RowCache:
             cache.drop(lambda key: key[0] == number)
         now, digest = seen(shard)
         if source.digest is not None and digest != source.digest:
-            raise ShardError(
-                "{shard}: changed since it was indexed", shard=shard.name,
-                hint=_RETIRE_AND_ADD_SHARD,
-            )  # fmt: skip
+            raise _outdated(shard, "changed since it was indexed")
         if (
             source.change_since is not None
             and now.state is not None
@@ -229,8 +259,7 @@ class RowCache:
         most_bytes  text of the row groups that one stretch has to decode, unless one alone has more
         """
         opened = self._open(number)
-        group = np.searchsorted(opened.group_ends, rows, side="right")
-        group = np.minimum(group, max(len(opened.group_ends) - 1, 0))
+        group = np.minimum(opened.groups_of(rows), max(len(opened.group_ends) - 1, 0))
         fresh = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
         ends = [*fresh[1:].tolist(), len(rows)]
         found: list[tuple[int, int]] = []
@@ -253,14 +282,14 @@ class RowCache:
         crcs  of each document's text. Raises ShardError, also when a text is not the one indexed.
         """
         opened = self._open(number)
-        group = np.searchsorted(opened.group_ends, rows, side="right")
+        group = opened.groups_of(rows)
         texts = (
             text
             for row_group in np.unique(group).tolist()
-            for text in self._read_rows(number, opened, row_group, rows[group == row_group])
+            for text in opened.texts(row_group, rows[group == row_group])
         )
-        proven = self._proven(number, rows, texts, crcs)
-        one_by_one = ((number, np.array([row]), [text]) for row, text in proven)
+        proven = opened.proven(rows, texts, crcs)
+        one_by_one = ((number, np.array([row]), [text]) for row, text, _ in proven)
         return gathered(one_by_one, BATCH_BYTES)
 
     def of_tokens(self, number: int, rows: Sequence[int]) -> list[Document] | None:
@@ -287,42 +316,34 @@ class RowCache:
             wanted = np.array([row not in found for row in rows.tolist()])
             missing, crcs = rows[wanted], crcs[wanted]
             opened = self._open(number)
-            group = np.searchsorted(opened.group_ends, missing, side="right")
+            group = opened.groups_of(missing)
             for row_group in np.unique(group).tolist():
                 here = group == row_group
-                found |= self._texts(number, opened, row_group, missing[here], crcs[here])
+                found |= self._texts(opened, row_group, missing[here], crcs[here])
         return [found[row] for row in rows.tolist()]
 
     def _texts(
-        self,
-        number: int,
-        opened: _Opened,
-        group: int,
-        rows: NDArray[np.int64],
-        crcs: NDArray[np.uint32],
+        self, opened: _Opened, group: int, rows: NDArray[np.int64], crcs: NDArray[np.uint32]
     ) -> dict[int, bytes]:
         """Row -> text of these rows of one row group, verified, and cached from now on."""
-        shard = self._sources[number].shard
         if group >= len(opened.group_ends):
-            raise _missing(shard, int(rows[0]))
+            raise _outdated(opened.shard, "row {} is not there", int(rows[0]))
         first = opened.first_row(group)
-        cached = self._cached(number, opened, group, int(rows[-1]) - first + 1)
-        texts = self._read_rows(number, opened, group, rows)
+        cached = self._cached(opened, group, int(rows[-1]) - first + 1)
+        texts = opened.texts(group, rows)
         if cached is not None:
             if rows[-1] - first >= len(cached):
-                raise _missing(shard, int(rows[-1]))
+                raise _outdated(opened.shard, "row {} is not there", int(rows[-1]))
             texts = (cached[row - first] for row in rows.tolist())
         found: dict[int, bytes] = {}
-        for (row, text), crc in zip(
-            self._proven(number, rows, texts, crcs), crcs.tolist(), strict=True
-        ):
+        for row, text, crc in opened.proven(rows, texts, crcs):
             found[row] = text
-            self._documents.put((number, row), (crc, text), len(text) + _ENTRY_BYTES)
+            self._documents.put((opened.number, row), (crc, text), len(text) + _ENTRY_BYTES)
         return found
 
-    def _cached(self, number: int, opened: _Opened, group: int, n_rows: int) -> list[bytes] | None:
+    def _cached(self, opened: _Opened, group: int, n_rows: int) -> list[bytes] | None:
         """The first n_rows documents of a row group, or more; None where it is not cached."""
-        key = (number, group)
+        key = (opened.number, group)
         known = self._groups.get(key)
         size = opened.group_bytes[group]
         if known is None:
@@ -331,7 +352,7 @@ class RowCache:
             if self._groups.n_bytes + size > self._groups.capacity and key not in self._passed:
                 self._passed.put(key, None, size)
                 return None
-            known = _Group(self._read(opened, group))
+            known = _Group(opened.read(group))
         if len(known.texts) < n_rows:
             is_small = size < self._capacity // _SMALLEST_SHARE
             try:
@@ -342,43 +363,6 @@ class RowCache:
                 raise
             self._groups.put(key, known, known.n_bytes)
         return known.texts
-
-    def _read(self, opened: _Opened, group: int) -> Iterator[DocBatch]:
-        """All documents of a row group, as a scan reads them."""
-        groups = (group,) if opened.grouped else None
-        chunk = Chunk(0, groups, opened.first_row(group), None, 0)
-        return read_chunk(chunk, [opened.shard], [opened.selection], BATCH_BYTES)
-
-    def _read_rows(
-        self, number: int, opened: _Opened, group: int, rows: NDArray[np.int64]
-    ) -> Iterator[bytes]:
-        """The documents in these rows of one row group, in order."""
-        done = 0
-        if group < len(opened.group_ends):
-            for batch in self._read(opened, group):
-                end = int(np.searchsorted(rows, batch.first_row + batch.n_docs))
-                for row in rows[done:end].tolist():
-                    yield batch.text(row - batch.first_row)
-                done = end
-                if done == len(rows):
-                    return
-        raise _missing(self._sources[number].shard, int(rows[done]))
-
-    def _proven(
-        self,
-        number: int,
-        rows: NDArray[np.int64],
-        texts: Iterable[bytes],
-        crcs: NDArray[np.uint32],
-    ) -> Iterator[tuple[int, bytes]]:
-        """Each row and its text, which is the one that was indexed."""
-        for row, text, crc in zip(rows.tolist(), texts, crcs.tolist(), strict=True):
-            if zlib.crc32(text) != crc:
-                raise ShardError(
-                    "{shard}: row {} changed since it was indexed", row,
-                    shard=self._sources[number].shard.name, hint=_RETIRE_AND_ADD_SHARD,
-                )  # fmt: skip
-            yield row, text
 
     def _open(self, number: int) -> _Opened:
         self.check(number)
@@ -393,8 +377,23 @@ class RowCache:
             raise ShardError(error.statement, shard=shard.name, hint=error.hints) from error
         if selection.text is None:
             raise ShardError("{shard}: has no documents", shard=shard.name)
-        opened = _opened(shard, selection, selection.text)
-        self._opened[number] = opened
+        with errors_named(shard):
+            groups = shard.kind.row_groups(shard.path, selection.text)
+        if groups is None:
+            plain = not shard.kind.packable or shard.uri.endswith(shard.kind.suffixes)
+            ends = np.array([np.iinfo(np.int64).max])
+            sizes: tuple[int, ...] = (shard.size_bytes * (1 if plain else _UNPACKED),)
+        else:
+            ends = np.cumsum([group.n_rows for group in groups], dtype=np.int64)
+            sizes = tuple(group.n_bytes for group in groups)
+        opened = self._opened[number] = _Opened(
+            number=number,
+            shard=shard,
+            selection=selection,
+            group_ends=ends,
+            group_bytes=sizes,
+            grouped=groups is not None,
+        )
         return opened
 
 
@@ -403,27 +402,5 @@ def _state(shard: Shard) -> FileState:
         return state_at(shard.uri)
 
 
-def _opened(shard: Shard, selection: Selection, text: ColumnRef) -> _Opened:
-    with errors_named(shard):
-        groups = shard.kind.row_groups(shard.path, text)
-    if groups is None:
-        plain = not shard.kind.packable or shard.uri.endswith(shard.kind.suffixes)
-        ends = np.array([np.iinfo(np.int64).max])
-        sizes: tuple[int, ...] = (shard.size_bytes * (1 if plain else _UNPACKED),)
-    else:
-        ends = np.cumsum([group.n_rows for group in groups], dtype=np.int64)
-        sizes = tuple(group.n_bytes for group in groups)
-    return _Opened(
-        shard=shard,
-        selection=selection,
-        group_ends=ends,
-        group_bytes=sizes,
-        grouped=groups is not None,
-    )
-
-
-def _missing(shard: Shard, row: int) -> ShardError:
-    return ShardError(
-        "{shard}: row {} is not there", row, shard=shard.name,
-        hint=_RETIRE_AND_ADD_SHARD,
-    )  # fmt: skip
+def _outdated(shard: Shard, what: str, *facts: object) -> ShardError:
+    return ShardError("{shard}: " + what, *facts, shard=shard.name, hint=_RETIRE_AND_ADD_SHARD)
