@@ -214,7 +214,7 @@ class _Lines(logging.Handler):
             if message.startswith("Traceback ") and _OURS.search(message):
                 # Why the service cannot start; the command says it in words.
                 return
-            more: dict[str, Any] = dict(getattr(record, _FIELDS, None) or {"logger": record.name})
+            more: dict[str, Any] = {**getattr(record, _FIELDS, {"logger": record.name})}
             if not known:
                 more["place"] = f"{record.module}:{record.lineno}"
             if record.exc_info and record.exc_info[1] is not None:
