@@ -10,8 +10,8 @@ import pytest
 import contam
 from contam.detect.parts.part_store import Division
 from tests.cleaning.inputs import tree
+from tests.cli.processes import environment
 from tests.integration.inputs import compiled_only
-from tests.integration.processes import environment
 
 pytestmark = [compiled_only, pytest.mark.slow]
 

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from contam.index.manifest import MANIFEST, read_manifest
+from tests.cli.processes import environment
 from tests.index.builds import files_of, some_texts
 from tests.integration.inputs import compiled_only, corpus_of
-from tests.integration.processes import environment
 
 pytestmark = [compiled_only, pytest.mark.slow]
 
