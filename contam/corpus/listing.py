@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from contam.corpus.formats.base import head_of
-from contam.corpus.formats.plain import TEXT, TEXTS
+from contam.corpus.formats.plain import TEXTS
 from contam.corpus.formats.registry import (
     NAMED,
     TITLES,
@@ -90,8 +90,8 @@ def list_files(
     found: dict[PurePath, ListedFile] = {}
     skipped: dict[PurePath, Skipped] = {}
     seen = _Seen({}, {}, {}, bundle=bundle and all(map(_is_folder, paths)))
-    notes: set[PurePath] = set()
-    for given in paths:
+    below: dict[PurePath, set[int | None]] = {}
+    for number, given in enumerate(paths):
         for path, name, argument, named in _expand(given, seen):
             kind = TEXTS if path in seen.bundles else _format(path, named=named)
             if isinstance(path, Path) and path in seen.own and not named:
@@ -99,18 +99,15 @@ def list_files(
             if isinstance(kind, Skipped):
                 skipped[path] = kind
                 continue
-            (notes.discard if named or kind.is_sure(path) else notes.add)(path)
+            below.setdefault(path, set()).add(None if named else number)
             entry = ListedFile(path, argument, _told(name), kind.name)
             known = found.get(path)
             # Reached twice: the longer name is kept, whatever the order of the arguments.
             if known is None or (len(entry.name), entry.name) > (len(known.name), known.name):
                 found[path] = entry
-    sure = {entry.format for path, entry in found.items() if path not in notes}
-    for path in notes if sure else ():
-        # What stands beside shards tells of them, unless it is a shard like them.
-        if found[path].format not in sure - {TEXT.name, TEXTS.name}:
-            title = NAMED[found.pop(path).format].title
-            skipped[path] = Skipped(path, _UNSURE.format(title))
+    for path in _notes(found, below):
+        title = NAMED[found.pop(path).format].title
+        skipped[path] = Skipped(path, _UNSURE.format(title))
     same: dict[PurePath | tuple[int, int, int], PurePath] = {}
     for path in sorted(
         found,
@@ -128,6 +125,25 @@ def list_files(
         skipped[folder] = Skipped(folder, reason, folder=_told(name))
     ordered = [found[path] for path in sorted(found, key=_by_parts)]
     return ordered, tuple(skipped[path] for path in sorted(skipped, key=_by_parts))
+
+
+def _notes(
+    found: Mapping[PurePath, ListedFile], below: Mapping[PurePath, set[int | None]]
+) -> list[PurePath]:
+    """Files that tell of the shards they stand beside, unless they are shards like them.
+
+    below  the numbers of the arguments that each file was met below; None: it was named itself
+    """
+    unsure = [path for path in found if not NAMED[found[path].format].is_sure(path)]
+    sure: dict[int | None, set[str]] = {}
+    for path in found.keys() - unsure:
+        for number in below[path] - {None}:
+            sure.setdefault(number, set()).add(found[path].format)
+    return [
+        path
+        for path in unsure
+        if all(number in sure and found[path].format not in sure[number] for number in below[path])
+    ]
 
 
 def file_at(path: PurePath) -> PurePath | tuple[int, int, int]:

@@ -211,3 +211,14 @@ def test_digests_notice_a_rewritten_or_cut_shard(tmp_path):
     for digest in (shard_digest, file_sha256):
         with pytest.raises(ShardError, match=r"a\.parquet"):
             digest(other)
+
+
+def test_a_folder_of_texts_that_is_named_is_read_whatever_other_folders_hold(tmp_path):
+    make(tmp_path, "data/a.jsonl", "data/about.txt", "texts/b.txt", "texts/c.txt")
+    assert names(tmp_path / "data") == ["a.jsonl"]
+    assert names(tmp_path) == ["data/a.jsonl"]
+    for both in (["data", "texts"], ["texts", "data"]):
+        assert names(*(tmp_path / one for one in both)) == ["a.jsonl", "b.txt", "c.txt"]
+    everything = ["data/a.jsonl", "texts/b.txt", "texts/c.txt"]
+    assert names(tmp_path, tmp_path / "texts") == everything
+    assert names(tmp_path / "texts/b.txt", tmp_path / "texts") == ["b.txt", "c.txt"]
