@@ -88,6 +88,8 @@ _OURS: Final = frozenset(
     (MANIFEST, f"{MANIFEST}.draft", STATES, f"{STATES}.draft", LOCK, SEGMENTS, PARTS)
 )
 _MOST_WORKERS: Final = 64
+#: Files that a build names as left out.
+_MOST_NOTED: Final = 5
 _WORKER_BYTES: Final = 48 << 20
 #: A segment can number more, by those of one batch: the last one may be as large.
 _MOST_DOCUMENTS: Final = (1 << DOCUMENT_BITS) - MOST_ROWS
@@ -232,13 +234,15 @@ def listed(
 ) -> tuple[tuple[Shard, ...], tuple[str, ...]]:
     """The shards below some paths, and the folders that were passed over.
 
-    Files of contam itself that were left out are noted.
+    Files that were left out are noted.
     """
     shards, skipped = survey(paths, look=False, lines=lines)
     refuse_left_out(skipped, columns)
-    for file in skipped:
-        if file.ours:
-            work.note(f"left out of the corpus: {file.path}: {file.reason}")
+    out = sorted((one for one in skipped if not one.folder), key=lambda one: not one.ours)
+    for file in out[:_MOST_NOTED]:
+        work.note(f"left out of the corpus: {file.path}: {file.reason}")
+    if len(out) > _MOST_NOTED:
+        work.note(f"left out of the corpus: {len(out) - _MOST_NOTED:,} more files")
     return shards, passed_over(skipped)
 
 
