@@ -375,7 +375,7 @@ def _unfit(
         shown = [*shown[:_MAX_LISTED], f"and {len(shown) - _MAX_LISTED} more"]
     seen = ", ".join(shown) if shown else "none"
     return CorpusError(
-        f"{{}}: {what}; columns seen: {{}}", Place(shard.name), *facts, seen, hint=hint
+        "{}: " + what + "; columns seen: {}", Place(shard.name), *facts, seen, hint=hint
     )
 
 
