@@ -130,11 +130,13 @@ class _View:
     @classmethod
     def of(cls, series: Series, flags: Flags) -> _View:
         known, at = series.item >= 0, np.maximum(series.item, 0)
+        alone = int(flags.cluster.max(initial=-1)) + 1 + np.arange(len(series.item))
+        cluster = np.where(known, flags.cluster[at], alone) if known.any() else alone
         return cls(
             series,
             flags,
             Split.of(labels_at(flags, series.item)),
-            several(_clusters(series, flags)),
+            several(cluster),
             np.where(known, flags.contamination[at], np.nan),
         )
 
@@ -152,14 +154,6 @@ class _View:
             far = (high - low) / 2 / abs(found.value)
             low, high = sorted(found.value * np.exp([-far, far]))
         return Interval(found.value, low, high, "jackknife" if found.error > 0 else "none")
-
-
-def _clusters(series: Series, flags: Flags) -> Ints:
-    """int64[n], none below 0."""
-    known = series.item >= 0
-    beyond = int(flags.cluster.max(initial=-1)) + 1
-    own = beyond + np.arange(len(series.item))
-    return np.where(known, flags.cluster[np.maximum(series.item, 0)], own) if known.any() else own
 
 
 def _rows_of(series: Series, flags: Flags, settings: RescoreSettings, family: int) -> Iterator[Row]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from contam.study.model import Chart, Line, Panel, Tone
+    from contam.study.model import Chart, Panel, Tone
 
 _COLOURS: Final[Mapping[Tone, str]] = {
     "plain": BLUE,
@@ -54,10 +54,12 @@ def _chart(chart: Chart) -> Figure:
 def _draw(axes: Axes, panel: Panel) -> None:
     drawn = [mark for mark in panel.marks if len(mark.x)]
     for mark in drawn:
+        colour, label = _COLOURS[mark.tone], plain(mark.label) or None
         if isinstance(mark, Points):
-            _draw_points(axes, mark)
+            _draw_points(axes, mark, colour, label)
         else:
-            _draw_line(axes, mark)
+            style = "--" if mark.dashed else "-"
+            axes.plot(mark.x, mark.y, style, color=colour, linewidth=1.2, label=label)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
@@ -80,8 +82,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
         axes.legend(fontsize=SMALL, frameon=False, loc="best")
 
 
-def _draw_points(axes: Axes, mark: Points) -> None:
-    colour, label = _COLOURS[mark.tone], plain(mark.label) or None
+def _draw_points(axes: Axes, mark: Points, colour: str, label: str | None) -> None:
     x, y = np.asarray(mark.x, np.float64), np.asarray(mark.y, np.float64)
     bars = np.abs(np.array([mark.low, mark.high]) - y) if len(mark.low) else None
     axes.errorbar(x, y, bars, fmt="o", color=colour, markersize=4, elinewidth=0.8, label=label)
@@ -95,12 +96,6 @@ def _draw_points(axes: Axes, mark: Points) -> None:
             fontsize=SMALL - 1,
             color=colour,
         )
-
-
-def _draw_line(axes: Axes, mark: Line) -> None:
-    colour, label = _COLOURS[mark.tone], plain(mark.label) or None
-    style = "--" if mark.dashed else "-"
-    axes.plot(mark.x, mark.y, style, color=colour, linewidth=1.2, label=label)
 
 
 def _bump(picture: Bump) -> Figure:
