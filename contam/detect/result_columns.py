@@ -198,6 +198,9 @@ def _verdicts(
             doubts = {**incomplete, **missed.of(number)}
             allowed = plan.parameters.allow_missing
             verdicts = judge(policy, items, totals, doubts, coverage, allow_missing=allowed)
+            for i in missed.of(number):
+                if verdicts.label[i] not in (CLEAN, NOT_CHECKABLE):
+                    verdicts.reasons[i] += _AT_LEAST
         reasons.append(verdicts.reasons)
         for name, values in _figures(items, totals, verdicts, documents).items():
             numbers.setdefault(name, []).append(values)
@@ -276,6 +279,7 @@ def _similarity(sources: Sources, matches: Matches) -> Float64s:
     return held
 
 
+_AT_LEAST: Final = "; the counts are at least so many, as the index may have missed documents"
 _NOTHING: Final = "no document shares enough of its wording to be compared"
 
 

@@ -285,3 +285,24 @@ def test_documents_that_cannot_be_read_leave_a_count_open(tmp_path):
     (tmp_path / "one" / "0.jsonl").unlink()
     found = reader.count("a lantern over the quay")
     assert (found.documents, found.exact) == ((), False)
+
+
+def test_counts_are_said_to_be_least_ones_where_the_index_kept_some_documents_of_each_gram(
+    tmp_path,
+):
+    question = (
+        "how many lanterns does the keeper of the northern harbour light before the fog comes"
+    )
+    rows = [f"{question}? note {at} says more about copper kettle {at}" for at in range(12)]
+    written(tmp_path / "corpus", "0.jsonl", rows)
+    item = contam.BenchItem(benchmark="mine", split="", item_id="1", question=question)
+    build(
+        tmp_path / "corpus", tmp_path / "index", replace(load_recipe("complete"), cap=4), workers=1
+    )
+    (asked,) = open_index(tmp_path / "index").check(item)
+    written(tmp_path / "few", "0.jsonl", rows[: asked.n_documents])
+    (tmp_path / "mine.jsonl").write_text(json.dumps({"id": "1", "question": question}))
+    (of_few,) = contam.scan(tmp_path / "few", tmp_path / "mine.jsonl", workers=1)
+    assert (asked.label, asked.n_documents) == (of_few.label, of_few.n_documents)
+    assert 0 < asked.n_documents < len(rows)
+    assert asked.reason != of_few.reason
