@@ -352,9 +352,10 @@ def policy_names(policy: Iterable[str] | None) -> list[str]:
 def parse_size(text: str, flag: str) -> int:
     """`2GB`, `500 MB`, `1.5g` or a number of bytes as bytes. Raises UsageError."""
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)i?b?\s*", text.lower())
-    if found is None or float(found[1]) == 0:
+    n_bytes = int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    if n_bytes == 0:
         raise UsageError(f"{flag} {text} is no size", hint=f"for example {flag} 2GB")
-    return int(float(found[1]) * _UNITS[found[2]])
+    return n_bytes
 
 
 def group(name: str, text: str) -> typer.Typer:

@@ -114,7 +114,7 @@ def test_a_size_is_read_as_people_write_it(text, n_bytes):
     assert parse_size(text, "--memory") == n_bytes
 
 
-@pytest.mark.parametrize("text", ["", "much", "-2GB", "2 G B", "2XB"])
+@pytest.mark.parametrize("text", ["", "much", "-2GB", "2 G B", "2XB", "0", "0.4", "0.0001k"])
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(UsageError, match="--memory"):
         parse_size(text, "--memory")
