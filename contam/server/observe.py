@@ -214,7 +214,9 @@ class _Lines(logging.Handler):
             if message.startswith("Traceback ") and _OURS.search(message):
                 # Why the service cannot start; the command says it in words.
                 return
-            more: dict[str, Any] = {**getattr(record, _FIELDS, {"logger": record.name})}
+            more: dict[str, Any] = {"logger": record.name}
+            if record.name == _LOGGER.name:
+                more = dict(getattr(record, _FIELDS))
             if not known:
                 more["place"] = f"{record.module}:{record.lineno}"
             if record.exc_info and record.exc_info[1] is not None:
@@ -222,8 +224,9 @@ class _Lines(logging.Handler):
             level = next((name for name in LEVELS if record.levelno <= _NUMBER[name]), "error")
             time = datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
             line = {"timestamp": time, "level": level, "event": message, **more}
-            self._stream.write(orjson.dumps(line, default=lambda value: type(value).__name__))
-            self._stream.write(b"\n")
+            # At once, so that no other line can come between.
+            said = orjson.dumps(line, lambda value: type(value).__name__, orjson.OPT_APPEND_NEWLINE)
+            self._stream.write(said)
             self._stream.flush()
         except Exception:  # noqa: BLE001 - a log line that cannot be made must not fail its maker
             return

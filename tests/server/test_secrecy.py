@@ -1,13 +1,15 @@
 """An unpublished test stays unpublished: no stream and no file of the service holds its words."""
 
+import io
 import json
+import logging
 import re
 from pathlib import Path
 
 import pytest
 
 from contam.server.auth import KeyStore
-from tests.server.guarded import guarded
+from tests.server.guarded import guarded, logs_to
 from tests.server.jobs.jobbing import ended, submit, submitted
 from tests.server.running import serving
 from tests.waiting import wait_until
@@ -190,6 +192,22 @@ def test_a_defect_is_told_by_its_type_and_place_alone(tmp_path, path):
     assert MARKER.encode() not in running.log.getvalue()
     assert b"ValueError" in running.log.getvalue() or path == "halfway"
     assert any(f"{path}/{{text}}" in line.get("route", "") for line in running.lines())
+
+
+def test_what_a_library_logs_is_told_by_its_place_alone():
+    stream = io.BytesIO()
+    with logs_to(stream):
+        try:
+            int(MARKER)
+        except ValueError:
+            library = logging.getLogger("some.library")
+            library.exception("it says %s", MARKER, extra={"fields": {"text": MARKER}})
+    assert MARKER.encode() not in stream.getvalue()
+    line = json.loads(stream.getvalue())
+    told = [line[name] for name in ("level", "event", "logger")]
+    assert told == ["error", "a library has a message", "some.library"]
+    assert line["place"].startswith("test_secrecy:")
+    assert line["fault"]["types"] == ["ValueError"]
 
 
 @pytest.mark.parametrize(
