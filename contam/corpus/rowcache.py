@@ -179,26 +179,38 @@ class _Opened:
 
 
 class _Group:
-    """The documents of a row group, as far as they were read. Several threads may use one."""
+    """The documents of a row group, as far as they were read. Several threads may use one.
 
-    def __init__(self, batches: Iterator[DocBatch]) -> None:
+    size  bytes of all its text, about
+    """
+
+    def __init__(self, batches: Iterator[DocBatch], size: int) -> None:
         self.texts: list[bytes] = []
         self._batches = batches
+        self._left = size
+        self._failure: BaseException | None = None
         self._lock = threading.Lock()
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the documents read so far."""
-        return sum(map(len, self.texts)) + _ENTRY_BYTES * len(self.texts)
+        """Bytes that it takes: until all is read, what is read ahead is held as well."""
+        return max(sum(map(len, self.texts)) + _ENTRY_BYTES * len(self.texts), self._left)
 
     def read(self, n_rows: int) -> None:
         """Read on until so many documents are there, or all that there are. Raises ShardError."""
         with self._lock:
-            while len(self.texts) < n_rows:
-                batch = next(self._batches, None)
-                if batch is None:
-                    return
-                self.texts += map(batch.text, range(batch.n_docs))
+            if self._failure is not None:
+                raise self._failure  # what was interrupted cannot go on
+            try:
+                while len(self.texts) < n_rows:
+                    batch = next(self._batches, None)
+                    if batch is None:
+                        self._left = 0
+                        return
+                    self.texts += map(batch.text, range(batch.n_docs))
+            except BaseException as error:
+                self._failure = error
+                raise
 
 
 class RowCache:
@@ -352,13 +364,12 @@ class RowCache:
             if self._groups.n_bytes + size > self._groups.capacity and key not in self._passed:
                 self._passed.put(key, None, size)
                 return None
-            known = _Group(opened.read(group))
+            known = _Group(opened.read(group), size)
         if len(known.texts) < n_rows:
             is_small = size < self._capacity // _SMALLEST_SHARE
             try:
                 known.read(sys.maxsize if is_small else n_rows)
             except BaseException:
-                # What was interrupted cannot go on.
                 self._groups.drop(lambda other: other == key)
                 raise
             self._groups.put(key, known, known.n_bytes)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -179,3 +182,37 @@ def test_a_cached_row_group_is_read_on_from_where_it_was_left(tmp_path, reads, m
     assert reads.documents < 50
     assert ask(rows, 40, 79) == [TEXTS[40], TEXTS[79]]
     assert (reads.groups, reads.documents) == ([0], len(TEXTS))
+
+
+def test_a_row_group_counts_as_a_whole_until_all_of_it_is_read(tmp_path):
+    texts = [f"row {row}: " + "lorem ipsum " * 40_000 for row in range(20)]
+    path = write_parquet(tmp_path / "one.parquet", texts, row_group_size=20)
+    rows = cache(path, capacity=100 << 20)
+    ask(rows, 0, texts=texts)
+    assert rows.n_bytes > sum(map(len, texts))
+    ask(rows, 19, texts=texts)
+    assert rows.n_bytes < 2 * sum(map(len, texts))
+
+
+def test_an_error_half_way_is_told_to_all_who_wait_and_not_kept(tmp_path, monkeypatch):
+    texts = [f"row {row}: " + "lorem ipsum " * 40_000 for row in range(20)]
+    path = write_parquet(tmp_path / "one.parquet", texts, row_group_size=20)
+    rows = cache(path, capacity=100 << 20)
+    real, fail = rowcache.read_chunk, threading.Event()
+
+    def interrupted(*given):
+        yield next(real(*given))
+        fail.wait(10)
+        raise ShardError("{shard}: its store is busy", shard="one.parquet")
+
+    monkeypatch.setattr(rowcache, "read_chunk", interrupted)
+    ask(rows, 0, texts=texts)
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(ask, rows, 19, texts=texts) for _ in range(2)]
+        time.sleep(0.2)
+        monkeypatch.setattr(rowcache, "read_chunk", real)
+        fail.set()
+        for one in asked:
+            with pytest.raises(ShardError, match="busy"):
+                one.result()
+    assert ask(rows, 19, texts=texts) == texts[19:]
