@@ -216,9 +216,11 @@ class RecordFormat(CorpusFormat):
     def metadata(
         self, path: str, refs: tuple[ColumnRef, ...], chunk: Chunk
     ) -> Iterator[dict[ColumnRef, list[object]]]:
-        rows = self.numbered(path, chunk.span)
-        while some := [self.record(path, *one) for one in islice(rows, _METADATA_ROWS)]:
-            yield {ref: [at_path(record, ref.path) for record in some] for ref in refs}
+        records = (self.record(path, *one) for one in self.numbered(path, chunk.span))
+        # One record at a time is in memory: their texts may be long.
+        values = ([at_path(record, ref.path) for ref in refs] for record in records)
+        while some := list(islice(values, _METADATA_ROWS)):
+            yield {ref: [row[at] for row in some] for at, ref in enumerate(refs)}
 
     def values(
         self, path: str, refs: Sequence[ColumnRef], rows: Sequence[int]

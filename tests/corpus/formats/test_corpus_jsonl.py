@@ -5,13 +5,16 @@ import gzip
 import json
 import lzma
 import sys
+import tracemalloc
 
 import pytest
 import zstandard
 
 from contam.corpus import streams
 from contam.corpus.columns import select_columns
+from contam.corpus.formats.base import Chunk
 from contam.errors import ShardError
+from contam.tables.columns import ColumnRef
 from tests.cli.processes import python
 from tests.corpus_files import find_shards
 
@@ -216,3 +219,20 @@ def test_a_file_in_utf_16_is_named_so(tmp_path, read_corpus, encoding, name):
     with pytest.raises(ShardError, match=rf"^{name}: UTF-(16|32), not UTF-8$") as caught:
         read_corpus(tmp_path)
     assert "UTF-8" in caught.value.hint
+
+
+def test_metadata_of_long_documents_take_no_memory_for_their_texts(tmp_path):
+    path = tmp_path / "long.jsonl"
+    with path.open("w") as file:
+        for row in range(200):
+            file.write(json.dumps({"id": str(row), "text": f"{row} " + "x" * 300_000}) + "\n")
+    (shard,) = find_shards([path])
+    ref = ColumnRef(("id",), "text")
+    tracemalloc.start()
+    try:
+        found = list(shard.kind.metadata(shard.path, (ref,), Chunk(0, None, 0, None, 0)))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [value for some in found for value in some[ref]] == [str(row) for row in range(200)]
+    assert peak < 20 << 20
