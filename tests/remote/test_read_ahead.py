@@ -1,7 +1,11 @@
 """Chunks of a store are read while others are worked on, and no more than is asked for."""
 
+import io
 import threading
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from contam.benchmark.read_files import read_benchmarks
@@ -10,10 +14,12 @@ from contam.corpus import opening as chunks_module
 from contam.corpus.batches import read_chunk, read_chunks
 from contam.corpus.opening import open_shards
 from contam.corpus.shards import survey
+from contam.corpus.tokens import settled
 from contam.detect.scan import scan
 from contam.errors import BenchmarkError, CorpusError, ShardError
 from contam.tables import object_stores
-from tests.integration.inputs import labels
+from tests.corpus.formats.test_token_formats import END, HOW, encoded
+from tests.integration.inputs import FILLER, labels
 from tests.remote.conftest import BUCKET, N_ROWS
 from tests.remote.s3 import S3Handler, put_folder
 from tests.remote.server import Handler, running
@@ -157,3 +163,24 @@ def test_a_size_that_no_file_has_is_not_believed(certified, name, items):
         if name == "a.jsonl":
             with pytest.raises(BenchmarkError, match="bytes"):
                 read_benchmarks([address])
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_of_many_groups_of_token_ids_only_some_are_fetched_to_try_them(s3, packed):
+    """Three places are tried; a row that is read on needs the group behind it, not all of them."""
+    words = np.random.default_rng(3).choice(FILLER.split(), (100, 2000))
+    ids = [[*one, END] for one in encoded(map(" ".join, words))] * 30
+    if packed:
+        ids = np.concatenate(ids)
+        ids = ids[: len(ids) // 999 * 999].reshape(-1, 999).tolist()
+    data = io.BytesIO()
+    pq.write_table(pa.table({"input_ids": ids}), data, row_group_size=50)
+    s3.put(f"/{BUCKET}/ids.parquet", data.getvalue())
+    shards = survey([f"s3://{BUCKET}/ids.parquet"], look=False)[0]
+    s3.requests.clear()
+    corpus = open_shards(shards, named=settled(HOW))
+    shard, selection = corpus.shards[0], corpus.selections[0]
+    assert selection.text.tokens.packed == packed
+    assert len(list(shard.kind.documents(shard.path, selection.sources, [0, 9]))) == 2
+    ranges = [request.range for request in s3.requests if request.range]
+    assert sum(end - begin for begin, end in ranges) < len(data.getvalue()) / 2

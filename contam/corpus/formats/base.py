@@ -167,8 +167,12 @@ class CorpusFormat(ABC):
         found: dict[int, Ids] = {}
         chosen = {0, len(groups) // 2, max(0, len(groups) - 1)}
         for group in sorted(chosen):
-            numbers = tuple(range(group, len(groups))) if groups else None
-            every = self.id_rows(path, ref, Chunk(0, numbers, firsts[group], None, 0))
+            # One by one: a store is asked for all of a chunk at once.
+            chunks = [
+                Chunk(0, (number,) if groups else None, firsts[number], None, 0)
+                for number in range(group, max(1, len(groups)))
+            ]
+            every = (rows for chunk in chunks for rows in self.id_rows(path, ref, chunk))
             some = islice((ids for rows in every for ids in rows.each()), _SAMPLED // len(chosen))
             found |= enumerate(some, firsts[group])
         return list(found.values())

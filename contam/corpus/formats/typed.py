@@ -97,13 +97,16 @@ class TabularFormat(CorpusFormat):
         return self._id_rows(path, ref, chunk.row_groups)
 
     def ids_behind(self, path: str, ref: ColumnRef, chunk: Chunk | None) -> Iterator[Ids]:
-        groups: range | None = None
+        first = 0
         if chunk is not None:
             if chunk.row_groups is None:
                 return  # it was all of the file
-            groups = range(chunk.row_groups[-1] + 1, self.reader.n_batches(path) or 0)
-        for rows in self._id_rows(path, ref, groups):
-            yield rows.ids
+            first = chunk.row_groups[-1] + 1
+        n_batches = self.reader.n_batches(path)
+        # One by one: few tokens are wanted, and a store is asked for all groups at once.
+        for group in range(first, n_batches) if n_batches is not None else [None]:
+            for rows in self._id_rows(path, ref, None if group is None else (group,)):
+                yield rows.ids
 
     def _id_rows(self, path: str, ref: ColumnRef, groups: Sequence[int] | None) -> Iterator[IdRows]:
         for batch in self.reader.value_batches(path, [ref], groups):
