@@ -177,8 +177,14 @@ class CorpusFormat(ABC):
             found |= enumerate(some, firsts[group])
         return list(found.values())
 
-    def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
-        """Yield the token ids of a chunk's rows in order, some rows at a time."""
+    def id_rows(
+        self, path: str, ref: ColumnRef, chunk: Chunk, wanted: Sequence[int] | None = None
+    ) -> Iterator[IdRows]:
+        """Yield the token ids of a chunk's rows in order, some rows at a time.
+
+        wanted  the rows that are asked for, ascending; others may come empty, unless they are among
+                the next `RUN_ON` tokens behind one of these
+        """
         return iter(())
 
     def ids_behind(self, path: str, ref: ColumnRef, chunk: Chunk | None) -> Iterator[Ids]:
@@ -337,7 +343,7 @@ def token_documents(
     ):
         end = bisect_left(wanted, begin + n_rows, lo=done)
         numbers = None if groups is None else (number,)
-        found = _whole_rows(kind, path, ref, Chunk(0, numbers, begin, None, 0))
+        found = _whole_rows(kind, path, ref, Chunk(0, numbers, begin, None, 0), wanted[done:end])
         while done < end and (some := next(found, None)):
             row, rows, whole = some
             last = bisect_left(wanted, row + len(rows.offsets) - 1, lo=done)
@@ -353,12 +359,16 @@ def token_documents(
 
 
 def _whole_rows(
-    kind: CorpusFormat, path: str, ref: ColumnRef, chunk: Chunk
+    kind: CorpusFormat,
+    path: str,
+    ref: ColumnRef,
+    chunk: Chunk,
+    wanted: Sequence[int] | None = None,
 ) -> Iterator[tuple[int, IdRows, IdRows]]:
     """Yield (first row, rows, the same read on to where their documents end) of a chunk."""
     decoder, packed = decoder_of(ref), _tokens_of(ref).packed
     row = chunk.first_row if chunk.first_row is not None else kind.first_row(path, chunk, ref)
-    stream = kind.id_rows(path, ref, chunk)
+    stream = kind.id_rows(path, ref, chunk, wanted)
     waiting: deque[IdRows] = deque()
     is_open = True
     while waiting or is_open:

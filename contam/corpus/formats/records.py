@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import sys
 import zlib
 from abc import abstractmethod
 from collections import Counter
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 import numpy as np
 import zstandard
 
-from contam.corpus.formats.base import Chunk, CorpusFormat, Document, IdRows
+from contam.corpus.formats.base import RUN_ON, Chunk, CorpusFormat, Document, IdRows
 from contam.corpus.streams import ByteSpan, readable, stream
 from contam.errors import COPY_AGAIN, ShardError
 from contam.facts import Plain
@@ -234,17 +235,27 @@ class RecordFormat(CorpusFormat):
         for row, record in self._chosen(path, rows):
             yield row, _document(self._found(path, row, record, sources))
 
-    def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
+    def id_rows(
+        self, path: str, ref: ColumnRef, chunk: Chunk, wanted: Sequence[int] | None = None
+    ) -> Iterator[IdRows]:
+        chosen, last = set(wanted or ()), wanted[-1] if wanted else sys.maxsize
         held: list[Ids] = []
         n_null = n = 0
+        n_behind = RUN_ON
         for row, raw in self.numbered(path, chunk.span):
-            ids = self._ids(path, row, self.record(path, row, raw), ref)
+            is_wanted = wanted is None or row in chosen
+            ids = None
+            if is_wanted or n_behind < RUN_ON:
+                ids = self._ids(path, row, self.record(path, row, raw), ref)
             n_null += ids is None
             held.append(np.empty(0, np.uint32) if ids is None else ids)
+            n_behind = 0 if is_wanted else n_behind + len(held[-1])
             n += len(held[-1])
-            if n >= _BLOCK_IDS or len(held) >= _BLOCK_ROWS:
+            if n >= _BLOCK_IDS or len(held) >= _BLOCK_ROWS or row == last:
                 yield _id_rows(held, n_null)
                 held, n_null, n = [], 0, 0
+            if row > last and n_behind >= RUN_ON:
+                break
         if held:
             yield _id_rows(held, n_null)
 

@@ -19,6 +19,7 @@ from contam.corpus import opening
 from contam.corpus.batches import read_chunk
 from contam.corpus.documents import read_documents
 from contam.corpus.formats import token_file
+from contam.corpus.formats.jsonl import JsonLines
 from contam.corpus.shards import survey
 from contam.corpus.tokens import settled
 from contam.errors import ContamError, UsageError
@@ -261,6 +262,31 @@ def test_packed_rows_are_the_same_in_any_chunks_and_when_read_again(
     assert cut == whole
     for shard, selection, texts in zip(opened.shards, opened.selections, whole, strict=True):
         assert [one.text for one in read_documents(shard, selection, range(len(texts)))] == texts
+
+
+@pytest.mark.parametrize("size", [7, 90, None])
+def test_of_lines_of_token_ids_only_those_that_are_needed_are_understood(
+    tmp_path, monkeypatch, size
+):
+    found = encoded([FILLER * 3, *TEXTS] * 200)
+    rows = rows_of(found, size) if size else [[*one, END] for one in found]
+    lines = "".join(json.dumps({"tokens": row}) + "\n" for row in rows)
+    (tmp_path / "a.jsonl").write_text(lines)
+    (shard,), _ = survey([tmp_path])
+    opened = opening.open_shards([shard], None, settled(HOW))
+    (selection,) = opened.selections
+    assert selection.text.tokens.packed == bool(size)
+    whole = [one.text for one in read_documents(shard, selection, range(len(rows)))]
+    real, understood = JsonLines.record, []
+    monkeypatch.setattr(
+        JsonLines, "record", lambda *given: understood.append(given[2]) or real(*given)
+    )
+    for wanted in ([5], [3, 400, 401, 900], [len(rows) - 1]):
+        understood.clear()
+        chosen = [one.text for one in read_documents(shard, selection, wanted)]
+        assert chosen == [whole[row] for row in wanted]
+        assert set(wanted) <= set(understood)
+        assert len(understood) <= 80 * len(wanted)
 
 
 @pytest.mark.parametrize("name", ["nanogpt", "llm.c", "megatron", "parquet", "jsonl"])
