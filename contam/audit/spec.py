@@ -86,10 +86,16 @@ _STRICT: Final = {"extra": "forbid"}
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """The folder of AUDIT.toml, and its relative paths: where they lead -> as they were written."""
+    """What paths lead to.
+
+    base     the folder of AUDIT.toml
+    written  where its relative paths lead -> as they were written
+    secret   names of gated benchmarks, also those that are paths of copies
+    """
 
     base: Path
     written: dict[str, str]
+    secret: list[str]
 
     def within(self, path: str) -> str:
         return path if "://" in path else os.path.normpath(self.base / path)
@@ -115,6 +121,8 @@ class _Here:
 
     def benchmark(self, name: str) -> str:
         """Names of the catalogue are no paths, unless a file of that name is here."""
+        if (entry := catalogue.find(name)) and entry.gated:
+            self.secret.append(name)
         return name if is_name(name) and not (self.base / name).exists() else self.whole(name)
 
     def study(self, path: str) -> str:
@@ -300,7 +308,7 @@ def load_spec(path: str | Path) -> AuditSpec:
     path = Path(path)
     tree = read_toml(path, hint="`contam audit init` writes one")
     hint: Hint = "`contam audit init` writes a file with every key"
-    here = _Here(path.resolve().parent, {})
+    here = _Here(path.resolve().parent, {}, [])
     own = tree.get("audit")
     if isinstance(own, dict) and (wrong := sorted(own.keys() & _NO_KEYS)):
         raise spec_error(str(path), "[audit]: {}: there is no such key", wrong[0], hint=hint)
@@ -321,6 +329,7 @@ def load_spec(path: str | Path) -> AuditSpec:
         corpora=read.corpus,
         benchmarks=read.benchmark,
         no_text=read.audit.no_text
+        or bool(here.secret)
         or any(gated_among(given_paths(each)) for each in read.benchmark),
         logs=read.logs,
         models=read.model,

@@ -226,6 +226,18 @@ def test_no_run_of_an_items_words_is_in_any_file(pack, tmp_path):
     assert leaking == []
 
 
+def test_a_copy_that_is_called_as_a_gated_benchmark_is_gated_wherever_one_is(tmp_path, monkeypatch):
+    path = write_spec(tmp_path)
+    assert not load_spec(path).no_text
+    path.write_text(path.read_text() + '[[benchmark]]\npaths = "gpqa"\n')
+    (tmp_path / "gpqa").mkdir()
+    for place in (tmp_path.parent, tmp_path):
+        monkeypatch.chdir(place)
+        spec = load_spec(path)
+        assert spec.benchmarks[-1].paths == (str(tmp_path / "gpqa"),)
+        assert spec.no_text
+
+
 def test_a_corpus_of_token_ids_is_checked_and_its_tokenizer_named_without_its_place(tmp_path):
     tokens = tmp_path / "home" / "corpus"
     shutil.copytree(FIXTURES / "tokens" / "datatrove", tokens)
