@@ -439,6 +439,6 @@ def publishing_objects(
 def _check_free(folder: Address, names: Sequence[str], last: str, *, overwrite: bool) -> list[str]:
     """The objects of an earlier result. Raises OutputError for others, or where it may not go."""
     present = names_below(folder)
-    firsts = [name.partition("/")[0] for name in present]
+    firsts = list(dict.fromkeys(name.partition("/")[0] for name in present))
     refuse_taken(folder, firsts, names, last, overwrite=overwrite)
     return present
