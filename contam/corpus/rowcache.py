@@ -100,7 +100,7 @@ _UNPACKED: Final = 8
 #: A row group that would take more than this share of the capacity is not cached.
 _LARGEST_SHARE: Final = 4
 #: One that would take less than this share is read to its end: any other keeps its file open.
-_SMALLEST_SHARE: Final = 256
+_SMALLEST_SHARE: Final = 64
 #: The share of the capacity that is for single documents.
 _DOCUMENTS_SHARE: Final = 4
 #: Bytes that a cached document takes besides its text.

@@ -8,6 +8,7 @@ import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +23,6 @@ from tests.corpus_files import find_shards
 from tests.integration.inputs import write_jsonl, write_parquet
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from contam.corpus.batches import DocBatch
 
 ROWS_PER_GROUP = 10
@@ -216,3 +215,17 @@ def test_an_error_half_way_is_told_to_all_who_wait_and_not_kept(tmp_path, monkey
             with pytest.raises(ShardError, match="busy"):
                 one.result()
     assert ask(rows, 19, texts=texts) == texts[19:]
+
+
+def n_open() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+def test_few_files_stay_open_for_row_groups_that_are_not_read_to_their_end(tmp_path):
+    texts = [f"row {row}: " + "lorem ipsum " * 1000 for row in range(4000)]
+    path = write_parquet(tmp_path / "one.parquet", texts, row_group_size=25)
+    before = n_open()
+    rows = cache(path, capacity=45 << 20)
+    for row in range(0, len(texts), 25):
+        ask(rows, row, texts=texts)
+    assert n_open() - before < 100
