@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, texts_of
 from tests.corpus_files import find_shards
 from tests.integration.inputs import write_jsonl, write_parquet
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from contam.corpus.batches import DocBatch
@@ -198,17 +198,23 @@ def test_an_error_half_way_is_told_to_all_who_wait_and_not_kept(tmp_path, monkey
     path = write_parquet(tmp_path / "one.parquet", texts, row_group_size=20)
     rows = cache(path, capacity=100 << 20)
     real, fail = rowcache.read_chunk, threading.Event()
+    real_read, readers = rowcache._Group.read, []
 
     def interrupted(*given):
         yield next(real(*given))
-        fail.wait(10)
+        fail.wait()
         raise ShardError("{shard}: its store is busy", shard="one.parquet")
+
+    def counted(*given):
+        readers.append(given)
+        real_read(*given)
 
     monkeypatch.setattr(rowcache, "read_chunk", interrupted)
     ask(rows, 0, texts=texts)
+    monkeypatch.setattr(rowcache._Group, "read", counted)
     with ThreadPoolExecutor(2) as pool:
         asked = [pool.submit(ask, rows, 19, texts=texts) for _ in range(2)]
-        time.sleep(0.2)
+        wait_until(lambda: len(readers) == 2)
         monkeypatch.setattr(rowcache, "read_chunk", real)
         fail.set()
         for one in asked:
