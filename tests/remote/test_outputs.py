@@ -120,7 +120,7 @@ def test_results_do_not_go_where_others_are_or_into_the_corpus(bucket, items, lo
     assert "inside the corpus" in done(inside, 2).stderr
     with pytest.raises(OutputError, match="not a contam result"):
         write_report(local[0], f"{HOME}/data")
-    with pytest.raises(OutputError, match="not a contam result: data$"):
+    with pytest.raises(OutputError, match=r"not a contam result: data$"):
         write_report(local[0], HOME)
     assert sorted(below(bucket, "data")) == sorted(
         path.removeprefix(f"/{BUCKET}/data/") for path in bucket.contents
