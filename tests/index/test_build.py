@@ -22,6 +22,8 @@ from contam.index.manifest import read_manifest, writer_lock
 from contam.index.open import Index
 from contam.index.recipe import load_recipe
 from contam.index.segment import Segment
+from contam.index.writing import intake
+from contam.index.writing.intake import running
 from contam.tables import blocks
 from contam.text.bpe import load_tokenizer
 from contam.text.tokenizer import tokenize_bytes
@@ -39,6 +41,7 @@ from tests.index.builds import (
 from tests.integration.inputs import corpus_of, write_jsonl, write_parquet
 from tests.kernels.support import u64s
 from tests.text.tokenizer_files import save_tokenizer
+from tests.waiting import wait_until
 
 TINY = 25_000
 """A memory that a few dozen documents fill."""
@@ -329,3 +332,42 @@ def test_a_half_downloaded_shard_is_expected_and_not_read(tmp_path):
     coverage = Index.open(tmp_path / "index").coverage()
     assert not coverage.complete
     assert [failure.name for failure in coverage.failures] == ["next.parquet.part"]
+
+
+def test_small_shards_are_read_on_while_a_large_one_before_them_is_not_done():
+    behind = [threading.Event() for _ in range(4)]
+
+    def do(task, put):
+        if task == 0:
+            wait_until(lambda: all(event.is_set() for event in behind))
+        put((task, "a"), 1000)
+        put((task, "b"), 1000)
+        if task:
+            behind[task - 1].set()
+        return task, "end"
+
+    with running(range(5), 2, lambda: do) as pipeline:
+        found = [result for _ in range(5) for result in pipeline.results()]
+    assert found == [(task, name) for task in range(5) for name in ("a", "b", "end")]
+
+
+def test_no_more_is_read_ahead_than_fits_while_a_segment_is_written(monkeypatch):
+    monkeypatch.setattr(intake, "_MOST_WAITING_BYTES", 4000)
+    begun, taken, ahead = [], [], []
+
+    def do(task, put):
+        for _ in range(task % 3):
+            put(task, 1000)
+            begun.append(task)
+            ahead.append(len(begun) - len(taken))
+        return task
+
+    with running(range(99), 2, lambda: do) as pipeline:
+        wait_until(lambda: len(begun) >= 8)
+        for task in range(98):
+            *some, last = pipeline.results()
+            assert (some, last) == ([task] * (task % 3), task)
+            taken += some
+        pipeline.skip()
+    # One more of each thread, and those of the task that is taken.
+    assert max(ahead) <= 8 + 2 + 2

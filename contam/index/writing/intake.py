@@ -6,7 +6,7 @@ import queue
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
@@ -37,10 +37,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Results of one task that may wait to be taken: each is of BATCH_BYTES of text at most.
-_MOST_WAITING = 2
-#: Behind the last result of a task.
-_END = object()
+#: Results that may wait for each worker, as the memory of a segment counts them: two batches of
+#: text of the recipe `complete`. One of each task is always let in, so that none waits for others.
+_MOST_WAITING_BYTES = 64 << 20
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: whoever waited for the results has gone
@@ -50,65 +49,82 @@ class Stopped(Exception):  # noqa: N818 - not an error: whoever waited for the r
 class Pipeline(Generic[T, R]):
     """Tasks that threads work on in their order; see `running`."""
 
-    def __init__(self, tasks: Sequence[T]) -> None:
+    def __init__(self, tasks: Sequence[T], workers: int) -> None:
         self.stop = threading.Event()
-        self._results: deque[_Results] = deque(_Results(_MOST_WAITING) for _ in tasks)
+        self._results: deque[_Results] = deque(_Results() for _ in tasks)
         self._todo = iter(list(zip(tasks, self._results, strict=True)))
-        self._lock = threading.Lock()
+        self._most_bytes = _MOST_WAITING_BYTES * workers
+        self._n_bytes = 0  # of results that wait
+        self._changed = threading.Condition()
 
     def results(self) -> Iterator[R]:
         """The results of the next task, in its order; raises what the task raised."""
-        waiting = self._results.popleft()
-        while (result := waiting.get()) is not _END:
+        waiting, is_last = self._results.popleft(), False
+        while not is_last:
+            result, n_bytes, is_last = waiting.get()
+            with self._changed:
+                self._n_bytes -= n_bytes
+                self._changed.notify_all()
             if isinstance(result, BaseException):
                 raise result
             yield cast("R", result)
 
     def skip(self) -> None:
         """Drop the next task: its results are not needed."""
-        self._results.popleft().unwanted.set()
+        dropped = self._results.popleft()
+        with self._changed:
+            dropped.unwanted = True
+            while not dropped.empty():
+                self._n_bytes -= dropped.get()[1]
+            self._changed.notify_all()
 
-    def work(self, do: Callable[[T, Callable[[R], None]], None]) -> None:
+    def work(self, do: Callable[[T, Callable[[R, int], None]], R]) -> None:
         """Take tasks until there are none; `do(task, put)` makes the results of one."""
-        while not self.stop.is_set():
-            with self._lock:
+        while True:
+            with self._changed:
+                while self._n_bytes >= self._most_bytes and not self.stop.is_set():
+                    self._changed.wait(0.1)
                 task, results = next(self._todo, (None, None))
-            if task is None or results is None:
+            if task is None or results is None or self.stop.is_set():
                 return
-            with suppress(Stopped):
-                try:
-                    do(task, partial(self._put, results))
-                    self._put(results, _END)
-                except BaseException as error:  # noqa: BLE001 - raised again where results are taken
-                    self._put(results, error)
+            try:
+                last: object = do(task, partial(self._put, results))
+            except BaseException as error:  # noqa: BLE001 - raised again where results are taken
+                last = error
+            results.put((last, 0, True))
 
-    def _put(self, results: _Results, result: object) -> None:
-        while not (self.stop.is_set() or results.unwanted.is_set()):
-            with suppress(queue.Full):
-                return results.put(result, timeout=0.1)
-        raise Stopped
+    def _put(self, results: _Results, result: R, n_bytes: int) -> None:
+        with self._changed:
+            while not results.empty() and self._n_bytes >= self._most_bytes:
+                self._check_wanted(results)
+                self._changed.wait(0.1)
+            self._check_wanted(results)
+            self._n_bytes += n_bytes
+            results.put((result, n_bytes, False))
+
+    def _check_wanted(self, results: _Results) -> None:
+        if results.unwanted or self.stop.is_set():
+            raise Stopped
 
 
-class _Results(queue.Queue[object]):
-    """Results of one task, from the thread that makes them to the one that takes them."""
+class _Results(queue.SimpleQueue[tuple[object, int, bool]]):
+    """Results of one task, their bytes, and which is the last, for the thread that takes them."""
 
-    def __init__(self, maxsize: int) -> None:
-        super().__init__(maxsize)
-        self.unwanted = threading.Event()
+    unwanted = False
 
 
 @contextmanager
 def running(
     tasks: Sequence[T],
     workers: int,
-    make: Callable[[], Callable[[T, Callable[[R], None]], None]],
+    make: Callable[[], Callable[[T, Callable[[R, int], None]], R]],
 ) -> Iterator[Pipeline[T, R]]:
     """Work on the tasks while the block runs, at most a bounded amount of results ahead of it.
 
     make  called once a thread, here, for the function that works there: `do(task, put)`, which
-          hands results over by `put(result)`
+          hands results over by `put(result, n_bytes)`, and returns the last
     """
-    pipeline: Pipeline[T, R] = Pipeline(tasks)
+    pipeline: Pipeline[T, R] = Pipeline(tasks, workers)
     pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="contam-index")
     try:
         for _ in range(min(workers, len(tasks))):
@@ -243,11 +259,10 @@ class IntakeReader:
         self._sampler = Sampler(manifest.recipe, tokenizer)
         self._batch_bytes = BATCH_BYTES if tokenizer is None else TOKENIZER_BATCH_BYTES
 
-    def __call__(self, task: Task, put: Callable[[Result], None]) -> None:
+    def __call__(self, task: Task, put: Callable[[Result, int], None]) -> Result:
         """Do one task. Raises ShardError when the shard cannot be read, or changed meanwhile."""
         if task.chunk is None:
-            put(Done(ShardCoverage(), self._digest(task.shard)))
-            return
+            return Done(ShardCoverage(), self._digest(task.shard))
         intake, chunk = self._intake, task.chunk
         selection = intake.selections[task.shard]
         if selection is None:
@@ -258,12 +273,12 @@ class IntakeReader:
         for batch in read_chunk(chunk, intake.shards, intake.selections, self._batch_bytes):
             sampled = self._sampler.sample(batch, metadata.take(batch.n_docs))
             counts += batch.counts
-            put(sampled)
+            put(sampled, sampled.weight)
             step = min(batch.n_bytes, max(chunk.n_bytes - reported, 0))
             self._report(step)
             reported += step
         self._report(max(chunk.n_bytes - reported, 0))
-        put(Done(counts + ShardCoverage(units=1), ""))
+        return Done(counts + ShardCoverage(units=1), "")
 
     def _report(self, n_bytes: int) -> None:
         if self._progress is not None:
