@@ -139,6 +139,8 @@ def _made(absolute: Callable[[_Here, str], str]) -> AfterValidator:
 #: One text is a list of one: `paths = "corpus"`.
 _LIST: Final = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
 Names = Annotated[tuple[str, ...], _LIST]
+#: An empty text says what no key says.
+_GIVEN: Final = BeforeValidator(lambda value: None if value == "" else value)
 OnePath = Annotated[str, _made(_Here.whole)]
 Paths = Annotated[tuple[OnePath, ...], _LIST]
 Count = Annotated[int, Ge(1)]
@@ -167,12 +169,12 @@ class CorpusSpec:
     url_column: str | None = None
     date_column: str | None = None
     source_column: str | None = None
-    tokenizer: Annotated[str, _made(_Here.tokenizer)] | None = None
+    tokenizer: Annotated[Annotated[str, _made(_Here.tokenizer)] | None, _GIVEN] = None
     special: str | int | tuple[int, ...] | None = None
     token_bytes: str | int | None = None
     exclude: Names = ()
     allow_missing: bool = False
-    cleaned: OnePath | None = None
+    cleaned: Annotated[OnePath | None, _GIVEN] = None
 
     @property
     def columns(self) -> dict[str, str] | None:
@@ -271,7 +273,7 @@ class AuditSpec:
     max_evidence: Count = 20
     decoys: Annotated[int, Ge(0)] = 1
     no_text: bool = False
-    accept: OnePath | None = None
+    accept: Annotated[OnePath | None, _GIVEN] = None
     labels: Paths = ()
     judged: Paths = ()
     corpora: tuple[CorpusSpec, ...] = ()

@@ -19,7 +19,7 @@ from contam.audit.verify import (
 from contam.cli.main import main
 from contam.detect.report import load_report
 from contam.errors import ConfigError, OutputError, UsageError
-from tests.audit.conftest import FIXTURES, relabel
+from tests.audit.conftest import FIXTURES, relabel, write_spec
 from tests.property.worlds import write_items, write_shard
 
 ITEMS = FIXTURES / "items" / "brook_math.jsonl"
@@ -105,6 +105,14 @@ def test_a_wrong_key_is_refused_by_its_name(tmp_path, old, new, named):
         load_spec(tmp_path / "AUDIT.toml")
     assert str(tmp_path / "AUDIT.toml") in caught.value.message
     assert named in caught.value.message
+
+
+def test_an_empty_path_says_what_no_key_says(tmp_path):
+    path = write_spec(tmp_path)
+    plain = load_spec(path)
+    text = path.read_text().replace("[audit]\n", '[audit]\naccept = ""\n')
+    path.write_text(text.replace("[[corpus]]\n", '[[corpus]]\ncleaned = ""\ntokenizer = ""\n'))
+    assert load_spec(path) == plain
 
 
 def test_evidence_that_begins_within_a_word_or_lost_its_punctuation_is_vouched_for(tmp_path):
