@@ -20,6 +20,7 @@ from contam.errors import (
     IndexDamageError,
     IndexUnreachableError,
     OutputError,
+    Place,
     Plain,
 )
 from contam.files.addresses import Address
@@ -82,13 +83,25 @@ def writing(path: Path) -> Iterator[None]:
 def write_array(folder: Path, name: str, array: NDArray[Any]) -> FileRecord:
     """Write `name`.npy and `name`.crc into the folder and make sure that both are on disk.
 
-    array  one or two dimensions; written little-endian, in C order. Raises OutputError.
+    array  one or two dimensions; written little-endian, in C order
+
+    Raises OutputError, also where the file has other bytes than the array.
     """
     array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     path = folder / f"{name}.npy"
+    pieces = header(array.dtype, array.shape), array.reshape(-1).view(np.uint8).data
+    digest = hashlib.sha256()
     with writing(path):
-        write_synced(path, header(array.dtype, array.shape), array.reshape(-1).view(np.uint8).data)
-    return record_file(path)
+        write_synced(path, *pieces)
+    for piece in pieces:
+        digest.update(piece)
+    record = record_file(path)
+    if record.sha256 != digest.hexdigest():
+        raise OutputError(
+            "{}: other bytes are read than were written", Place(path),
+            hint="check the disk, and begin again",
+        )  # fmt: skip
+    return record
 
 
 def write_synced(path: Path, *pieces: bytes | memoryview) -> None:

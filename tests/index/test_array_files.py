@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.errors import IndexDamageError
+from contam.errors import IndexDamageError, OutputError
+from contam.index import array_files
 from contam.index.array_files import (
     BLOCK_BYTES,
     HEADER_BYTES,
@@ -149,3 +150,16 @@ def test_of_any_file_the_blocks_that_are_read_are_compared(tmp_path):
     for begin, end in ((0, len(raw)), (65_536, 65_537), (60_000, 66_000)):
         with pytest.raises(IndexDamageError, match="documents"):
             file.read(begin, end)
+
+
+def test_a_write_that_went_wrong_is_an_error(tmp_path, monkeypatch):
+    real = array_files.write_synced
+
+    def wrong(path, *pieces):
+        whole = bytearray(b"".join(pieces))
+        whole[-1] ^= 1
+        real(path, bytes(whole))
+
+    monkeypatch.setattr(array_files, "write_synced", wrong)
+    with pytest.raises(OutputError):
+        write_array(tmp_path, "x", np.arange(1000, dtype=np.int64))
