@@ -166,7 +166,7 @@ def test_the_verdicts_on_a_task_join_its_logs_without_a_question(tasks, bench_fi
 
 
 @pytest.mark.slow
-def test_an_inspect_task_is_read_and_its_logs_join(tasks, bench_fixtures, tmp_path, monkeypatch):
+def test_an_inspect_task_is_read_and_its_logs_join(tasks, bench_fixtures, tmp_path):
     needs("inspect_ai")
     _, rows = tasks
     home = tmp_path / "package"
@@ -176,12 +176,11 @@ def test_an_inspect_task_is_read_and_its_logs_join(tasks, bench_fixtures, tmp_pa
     (about / "entry_points.txt").write_text("[inspect_ai]\nlantern_tasks = lantern_tasks\n")
     source = INSPECT_TASKS.replace("FILE", repr(str(tmp_path / "lantern.jsonl")))
     (home / "lantern_tasks.py").write_text(source)
-    monkeypatch.setenv("PYTHONPATH", str(home))
     out, logs = tmp_path / "verdicts", tmp_path / "logs"
     asked = ["scan", "--corpus", bench_fixtures / "corpus", "--out", out]
     asked += ["--benchmark", "inspect:lantern_tasks/lanterns"]
     contam(*asked, home=tmp_path, PYTHONPATH=str(home))
-    ended(EVAL, str(logs), home=tmp_path)
+    ended(EVAL, str(logs), home=tmp_path, PYTHONPATH=str(home))
     ((_, n_clean, _),) = clean_scores(out, logs).values()
     assert 0 < n_clean < len(rows)
     for name in ("lantern_tasks/chosen", "lantern_tasks/nothing", "no_package/x"):

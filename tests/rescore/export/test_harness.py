@@ -64,11 +64,11 @@ def run(script, *arguments, home):
     return ended(script, *arguments, home=home).stdout
 
 
-def ended(script, *arguments, home):
+def ended(script, *arguments, home, **extra):
     """A script in its own process, without a network and with its caches below `home`."""
     offline = dict.fromkeys(("HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
     homes = {"HF_HOME": str(home / "hf"), "HOME": str(home)}
-    process = python("-c", script, *arguments, cwd=home, **offline, **homes)
+    process = python("-c", script, *arguments, cwd=home, **offline, **homes, **extra)
     assert process.returncode == 0, process.stderr[-3000:]
     return process
 
