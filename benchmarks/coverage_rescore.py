@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.rescore.stats.clusters import interval_of
-from contam.rescore.stats.dealing import deal
+from contam.rescore.stats.permutation import permutation_test
 from contam.rescore.stats.ranking import pairwise
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def coverage(sizes: Ints, p: float, within: float, rounds: int) -> tuple[float, 
         held[0] += score.low <= p <= score.high
         for at, whole in enumerate((True, False)):
             flagged = flags(rng, sizes, whole=whole)
-            gained = deal(scores, flagged, permutations=199, seed=0, cluster=cluster)
+            gained = permutation_test(scores, flagged, permutations=199, seed=0, cluster=cluster)
             # Without limits nothing is claimed.
             held[1 + at] += not gained.low > 0 and not gained.high < 0
     return tuple(held / rounds)
@@ -86,7 +86,8 @@ def alarms(sizes: Ints, within: float, rounds: int, *, whole: bool) -> tuple[flo
         scores, other = (answers(rng, sizes, 0.5, within) for _ in range(2))
         rejected += np.array(
             [
-                deal(scores, flagged, permutations=199, seed=at, cluster=cluster).p <= SURE,
+                permutation_test(scores, flagged, permutations=199, seed=at, cluster=cluster).p
+                <= SURE,
                 pairwise(np.stack([scores, other]), cluster).p[0, 1] <= SURE,
             ]
         )

@@ -336,7 +336,9 @@ class TouchedShard:
                 )  # fmt: skip
             spans = _stretches(options, documents[one.row], one.spans, options.around)
             final[one.row] = one._replace(spans=spans)
-        n_passes = self._settle(documents, final) if options.action in ("mask", "cut") else 1
+        n_passes = (
+            self._edit_until_clean(documents, final) if options.action in ("mask", "cut") else 1
+        )
         made = []
         for row, meta in zip(rows, metas, strict=True):
             one, text = final[row], documents[row].text
@@ -347,7 +349,7 @@ class TouchedShard:
             made.append(Removal(found=one, meta=meta, drop=drop, texts=texts, tokens=tokens))
         return made, n_passes
 
-    def _settle(self, documents: Mapping[int, Document], final: dict[int, Found]) -> int:
+    def _edit_until_clean(self, documents: Mapping[int, Document], final: dict[int, Found]) -> int:
         """Add stretches to those in `final` until nothing is found; returns the passes."""
         options, replacement = self.cleaning.options, self.cleaning.options.replacement
         rows = sorted(final)

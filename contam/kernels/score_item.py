@@ -261,7 +261,7 @@ def end_of_more(lo: int, hi: int, first_piece: int, rows: MatchRows) -> int:
 
 
 @lean_kernel
-def disown_question(first_piece: int, rows: MatchRows) -> None:
+def discount_overlap_with_passage(first_piece: int, rows: MatchRows) -> None:
     """Take from the question what it matched inside the passage: a question repeats its words."""
     match = rows.used[0] - 1
     if rows.matches[match, MATCH_ALIGNED + PASSAGE] == 0:
@@ -440,7 +440,7 @@ def add_surroundings(
     spans = scratch.spans
     question = (spans[QUESTION, 0], spans[QUESTION, 1])
     if question[0] >= 0:
-        disown_question(first_piece, rows)
+        discount_overlap_with_passage(first_piece, rows)
         if rows.reals[rows.used[0] - 1, REAL_COVERAGE + QUESTION] < LEAST_QUESTION:
             question = (-1, -1)
     if question[0] < 0:

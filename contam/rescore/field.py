@@ -20,7 +20,7 @@ from contam.facts import counted
 from contam.rescore.panel import Split
 from contam.rescore.rankings import rows_at
 from contam.rescore.stats.clusters import LEAST_CLUSTERS, SURE, right_or_wrong, several
-from contam.rescore.stats.dealing import in_threads
+from contam.rescore.stats.permutation import in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,8 +19,8 @@ from contam.rescore.stats.clusters import (
     right_or_wrong,
     several,
 )
-from contam.rescore.stats.dealing import ENOUGH, adjust, most_draws
 from contam.rescore.stats.gain import two_proportions
+from contam.rescore.stats.permutation import ENOUGH, adjust, most_draws
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

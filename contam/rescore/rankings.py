@@ -11,8 +11,8 @@ from contam.facts import counted
 from contam.rescore.logs.model import words
 from contam.rescore.panel import AS_LOGGED, Split
 from contam.rescore.stats.clusters import SURE, error_of_mean, several, spread_of
-from contam.rescore.stats.dealing import most_draws
 from contam.rescore.stats.gain import LEAST, slopes, too_few
+from contam.rescore.stats.permutation import most_draws
 from contam.rescore.stats.ranking import (
     agreement,
     borda,

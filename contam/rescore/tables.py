@@ -23,7 +23,6 @@ from contam.rescore.stats.clusters import (
     samples_note,
     several,
 )
-from contam.rescore.stats.dealing import adjust, in_threads
 from contam.rescore.stats.gain import (
     Gain,
     bounds,
@@ -34,6 +33,7 @@ from contam.rescore.stats.gain import (
     relative_difference,
     sweep,
 )
+from contam.rescore.stats.permutation import adjust, in_threads
 from contam.tables import score_schemas
 
 if TYPE_CHECKING:

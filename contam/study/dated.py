@@ -17,7 +17,7 @@ from contam.errors import LogError, Names, Statement, UsageError
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.panel import labels_at
 from contam.rescore.stats.clusters import Estimate, difference_of
-from contam.rescore.stats.dealing import drawn_p
+from contam.rescore.stats.permutation import drawn_p
 from contam.study.by_name import RELEASED
 from contam.study.inputs import (
     USUAL,

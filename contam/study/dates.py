@@ -14,8 +14,8 @@ from contam.errors import LogError, Names, Public, Statement, UsageError
 from contam.facts import counted
 from contam.rescore.field import LEAST_FIELD, beyond_field
 from contam.rescore.stats.clusters import SURE, interval_of
-from contam.rescore.stats.dealing import adjust, most_draws
 from contam.rescore.stats.gain import LEAST, gain
+from contam.rescore.stats.permutation import adjust, most_draws
 from contam.study.dated import Dated, drop, iso, read_dated, scan, stratified_drop
 from contam.study.model import (
     Chart,

@@ -17,8 +17,8 @@ from contam.detect.intervals import wilson
 from contam.errors import Public, Statement, UsageError
 from contam.rescore.holdouts import LEAST_REFERENCES, MARGIN, constat, equivalent, inflation
 from contam.rescore.stats.clusters import SURE, newcombe
-from contam.rescore.stats.dealing import adjust
 from contam.rescore.stats.gain import LEAST, two_proportions
+from contam.rescore.stats.permutation import adjust
 from contam.study.fresh_words import finding_of, pictures_of
 from contam.study.inputs import GIVE_SHARES, families, read_scores, refuse_unknown_sides
 from contam.study.lines import LEAST_MODELS, far_out, fit_line, freed_slope, residuals

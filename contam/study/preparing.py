@@ -14,7 +14,7 @@ import numpy as np
 
 from contam.errors import Statement, UsageError
 from contam.extras import require
-from contam.rescore.stats.dealing import adjust
+from contam.rescore.stats.permutation import adjust
 from contam.rescore.stats.ranking import kendall, ranks
 from contam.study.inputs import FAMILY, GIVE_SHARES, Rows
 from contam.study.lines import hinge, segmented

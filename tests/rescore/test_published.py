@@ -7,7 +7,7 @@ import pytest
 
 import contam as library
 from contam.rescore import field
-from contam.rescore.stats import clusters, dealing, gain, ranking
+from contam.rescore.stats import clusters, gain, permutation, ranking
 
 
 @pytest.fixture(scope="module")
@@ -218,8 +218,8 @@ def test_gpt_3_gains_and_the_family_of_tests(published, expected):
     assert len(names) == tests["n_tests"]
     for adjusted, key in (
         (values, "raw_p_lt_.05"),
-        (dealing.benjamini_hochberg(values), "bh_reject_5pct"),
-        (dealing.holm(values), "holm_reject_5pct"),
+        (permutation.benjamini_hochberg(values), "bh_reject_5pct"),
+        (permutation.holm(values), "holm_reject_5pct"),
     ):
         assert {name for name, q in zip(names, adjusted, strict=True) if q < 0.05} == set(
             tests[key]
@@ -229,7 +229,7 @@ def test_gpt_3_gains_and_the_family_of_tests(published, expected):
 def test_models_that_cannot_have_seen_flagged_items_gain_nothing_on_them(helm):
     flagged = np.arange(helm.shape[1]) < 200
     found = field.beyond_field(helm[:10], flagged)
-    assert min(dealing.holm(np.array([one.p for one in found]))) > 0.05
+    assert min(permutation.holm(np.array([one.p for one in found]))) > 0.05
 
 
 def test_ranks_of_full_and_masked(helm, expected):

@@ -162,7 +162,7 @@ def build_view(
     starts = tokens.starts()
     variants = Variants.of(traces, len(items), starts) if traces else None
     if variants is not None:
-        variants.blot_out(tokens.hashes)
+        variants.mask_ambiguous(tokens.hashes)
     # A variant has the choices of its item, one by one.
     alike = np.empty(0, np.int32) if variants is None else variants.owner
     longest = int(tokens.n_tokens.max(initial=0))

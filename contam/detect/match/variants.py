@@ -121,7 +121,7 @@ class Variants:
             **whole,
         )
 
-    def blot_out(self, hashes: Uint64s) -> None:
+    def mask_ambiguous(self, hashes: Uint64s) -> None:
         """Let ambiguous words equal none: they may be those of another question."""
         hashes[self.n_tokens :][self.ambiguous] = _NO_WORD
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr, stdtr, stdtrit
 
 from contam.rescore.stats.clusters import blocks_of, right_or_wrong, shuffled, spread_of
-from contam.rescore.stats.dealing import deal, drawn_p, most_draws
+from contam.rescore.stats.permutation import drawn_p, most_draws, permutation_test
 from contam.rescore.stats.ranking import detectable
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def gain(
     if n_clean in (0, n):
         nothing = 0.0 if n_clean else np.nan
         return Gain(epg=nothing, low=nothing, high=nothing, note=note)
-    found = deal(
+    found = permutation_test(
         scores, flagged, permutations=permutations, seed=seed, family=family, cluster=cluster
     )
     share = (n - n_clean) / n

@@ -15,7 +15,7 @@ from contam.rescore.stats.clusters import (
     right_or_wrong,
     shuffled,
 )
-from contam.rescore.stats.dealing import ENOUGH, holm, in_threads
+from contam.rescore.stats.permutation import ENOUGH, holm, in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -66,7 +66,7 @@ def test_q_values_of_the_worked_example(expected):
     assert (plain <= 0.05).sum() == case["n_target_q_le_.05_plus0"] == 9
     p = calibration.calibrate(targets, decoys).p
     assert p == pytest.approx(case["empirical_p_of_each_target"], abs=1e-10)
-    from contam.rescore.stats.dealing import benjamini_hochberg
+    from contam.rescore.stats.permutation import benjamini_hochberg
 
     rejected = int((np.asarray(benjamini_hochberg(p)) <= 0.1).sum())
     assert rejected == case["bh_reject_10pct_on_empirical_p"]

@@ -22,7 +22,7 @@ from contam.cli.main import main
 from contam.detect.intervals import wilson
 from contam.detect.report import load_report
 from contam.errors import ConfigError
-from contam.rescore.stats.dealing import deal
+from contam.rescore.stats.permutation import permutation_test
 
 
 def ask(monkeypatch, folder, path, answers, *more, reader="anna"):
@@ -134,7 +134,7 @@ def test_a_gap_of_which_flags_are_wrong_is_corrected(right, gap):
     for _ in range(rounds):
         leaked = flagged & (rng.random(600) < right)
         scores = (rng.random(600) < 0.5 + gap * leaked).astype(float)
-        found = deal(scores, flagged, permutations=99, seed=0)
+        found = permutation_test(scores, flagged, permutations=99, seed=0)
         read = leaked[:50].mean()
         low, high = wilson(leaked[:50].sum(), 50)
         row = {"gap": found.gap, "gap_low": found.low, "gap_high": found.high}

@@ -8,7 +8,7 @@ from scipy import stats
 
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.stats import clusters, gain, ranking
-from contam.rescore.stats.dealing import deal
+from contam.rescore.stats.permutation import permutation_test
 from contam.tables import schemas
 from tests.matrix import sampled
 from tests.rescore.panels import flags_of, series_of, tables_of
@@ -242,7 +242,7 @@ def test_the_interval_of_a_gain_covers(shape, whole, p, leak):
         flagged = np.repeat(chosen, sizes) if whole else rng.permutation(n) < 0.4 * n
         scores = beta_answers(rng, sizes, p, 0.2)
         scores[flagged & (rng.random(n) < leak / (1 - p))] = 1.0
-        found = deal(scores, flagged, permutations=199, seed=0, cluster=cluster)
+        found = permutation_test(scores, flagged, permutations=199, seed=0, cluster=cluster)
         covered += not leak < found.low and not leak > found.high
     assert covered / ROUNDS >= LEAST
 

@@ -12,8 +12,8 @@ from statsmodels.stats.multitest import multipletests
 
 from contam.rescore.stats import (
     clusters,
-    dealing,
     gain,
+    permutation,
     ranking,
 )
 from contam.rescore.stats.clusters import pass_at, samples_note
@@ -67,8 +67,12 @@ def test_p_is_uniform_when_items_of_a_cluster_rise_and_fall_together(mixed):
         flagged = np.repeat(rng.permutation(60) < 20, sizes)
         if mixed:
             flagged &= np.concatenate([np.arange(size) > 0 for size in sizes])
-        p.append(dealing.deal(scores, flagged, permutations=199, seed=seed, cluster=cluster).p)
-        naive.append(dealing.deal(scores, flagged, permutations=199, seed=seed).p)
+        p.append(
+            permutation.permutation_test(
+                scores, flagged, permutations=199, seed=seed, cluster=cluster
+            ).p
+        )
+        naive.append(permutation.permutation_test(scores, flagged, permutations=199, seed=seed).p)
     assert stats.kstest(p, "uniform").pvalue > 0.001
     assert np.mean(np.array(p) <= 0.05) < 0.1
     if not mixed:
@@ -165,8 +169,8 @@ def test_the_best_of_many_thresholds_is_not_taken_at_its_word(real):
 def test_adjusted_p_as_statsmodels_has_it(n):
     values = np.random.default_rng(n).random(n).round(1)
     for ours, method in (
-        (dealing.holm, "holm"),
-        (dealing.benjamini_hochberg, "fdr_bh"),
+        (permutation.holm, "holm"),
+        (permutation.benjamini_hochberg, "fdr_bh"),
     ):
         assert ours(values) == pytest.approx(multipletests(values, method=method)[1], abs=1e-15)
 
@@ -177,8 +181,10 @@ def test_nothing_to_say_is_said():
     assert np.isnan(ranking.agreement(np.ones(4), np.arange(4.0)).tau)
     assert np.isnan(ranking.random_deletion(np.ones((3, 4)), np.zeros(4, bool)).tau)
     p = np.array([0.01, np.nan, 0.04, 0.03])
-    assert dealing.holm(p) == pytest.approx([0.03, np.nan, 0.06, 0.06], nan_ok=True)
-    assert dealing.benjamini_hochberg(p) == pytest.approx([0.03, np.nan, 0.04, 0.04], nan_ok=True)
+    assert permutation.holm(p) == pytest.approx([0.03, np.nan, 0.06, 0.06], nan_ok=True)
+    assert permutation.benjamini_hochberg(p) == pytest.approx(
+        [0.03, np.nan, 0.04, 0.04], nan_ok=True
+    )
     with pytest.raises(ValueError):
         clusters.wilson(3, 2)
     for scores in ([0.5], [7.0, 7.0, 7.0]):

@@ -49,7 +49,7 @@ class Drawn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Dealt:
+class PermutationTest:
     """Mean of the flagged items less that of the others, and the test of whether it is 0.
 
     low, high  95 % limits; nan where no difference could be significant
@@ -90,7 +90,7 @@ def drawn_p(hits_in: Callable[[int], int], first: int, most: int) -> Drawn:
     return Drawn((1 + hits) / (1 + draws), f"{draws} draws")
 
 
-def deal(
+def permutation_test(
     scores: Floats,
     flagged: Bools,
     *,
@@ -98,7 +98,7 @@ def deal(
     seed: int,
     family: int = 1,
     cluster: Ints | None = None,
-) -> Dealt:
+) -> PermutationTest:
     """Mean score of the flagged items, of float64[n], less that of the others, and its test.
 
     flagged       bool[n], some of each
@@ -114,9 +114,9 @@ def deal(
     scale = float(np.abs(scores).max())
     ways = _Ways(scores / (scale or 1.0), flagged, cluster)
     if not ways.moving:
-        return Dealt(gap, np.nan, np.nan, np.nan, "")
+        return PermutationTest(gap, np.nan, np.nan, np.nan, "")
     if np.ptp(scores) == 0:
-        return Dealt(gap, np.nan, np.nan, 1.0, EXACT)
+        return PermutationTest(gap, np.nan, np.nan, 1.0, EXACT)
     rng = np.random.default_rng(seed)
     seen: list[Floats] = []
 
@@ -131,10 +131,10 @@ def deal(
     # The draw furthest out with a p of at least 0.05.
     quantile = float(every[len(every) + 1 - int(np.ceil(SURE * (1 + len(every))))])
     if quantile >= every[-1] * (1 - _HAIR):
-        return Dealt(gap, np.nan, np.nan, p, how)
+        return PermutationTest(gap, np.nan, np.nan, p, how)
     half = scale * ways.error * quantile
     most = 1.0 if are_shares(scores) else np.inf
-    return Dealt(gap, *_limits(gap, half, p, most), p, how)
+    return PermutationTest(gap, *_limits(gap, half, p, most), p, how)
 
 
 def _limits(gap: float, half: float, p: float, most: float = 1.0) -> tuple[float, float]:
@@ -143,7 +143,7 @@ def _limits(gap: float, half: float, p: float, most: float = 1.0) -> tuple[float
     return (min(0.0, low), max(0.0, high)) if p >= SURE else (low, high)
 
 
-def _exact(scores: Floats, flagged: Bools) -> Dealt:
+def _exact(scores: Floats, flagged: Bools) -> PermutationTest:
     """Of 0/1 scores: right answers among the flagged items are hypergeometric."""
     n, k, right = len(scores), int(flagged.sum()), int(scores.sum())
     own = int(scores[flagged].sum())
@@ -167,7 +167,7 @@ def _exact(scores: Floats, flagged: Bools) -> Dealt:
     if quantile >= falling[0]:
         quantile = max(quantile, _NORMAL)
     gap = float(gaps[own])
-    return Dealt(gap, *_limits(gap, quantile * float(errors[own]), p), p, EXACT)
+    return PermutationTest(gap, *_limits(gap, quantile * float(errors[own]), p), p, EXACT)
 
 
 class _Ways:

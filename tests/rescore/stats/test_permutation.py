@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from contam.rescore.panel import RescoreSettings
-from contam.rescore.stats import dealing
+from contam.rescore.stats import permutation
 from contam.rescore.tables import families, score_rows
 from contam.tables import schemas
 from tests.matrix import sampled
@@ -28,7 +28,7 @@ def test_for_right_and_wrong_the_law_is_hypergeometric(seed, n):
     scores = (rng.random(n) < rng.random()).astype(float)
     flagged = rng.random(n) < rng.random()
     flagged[0], flagged[-1] = True, False
-    found = dealing.deal(scores, flagged, permutations=99, seed=0)
+    found = permutation.permutation_test(scores, flagged, permutations=99, seed=0)
     k, right = int(flagged.sum()), int(scores.sum())
 
     def apart(among):
@@ -48,8 +48,8 @@ def test_for_right_and_wrong_the_law_is_hypergeometric(seed, n):
 @pytest.mark.parametrize("unit", [2.0**53, 2.0**63, -(2.0**64), 1e300])
 def test_whole_scores_beyond_all_counting_are_drawn(unit):
     scores = (np.random.default_rng(0).random(40) < 0.5) * unit
-    found = dealing.deal(scores, np.arange(40) < 7, permutations=999, seed=1)
-    same = dealing.deal(scores / unit, np.arange(40) < 7, permutations=999, seed=1)
+    found = permutation.permutation_test(scores, np.arange(40) < 7, permutations=999, seed=1)
+    same = permutation.permutation_test(scores / unit, np.arange(40) < 7, permutations=999, seed=1)
     assert found.how == "999 draws"
     assert found.p == pytest.approx(same.p, abs=0.1)
 
@@ -83,7 +83,9 @@ def test_whole_clusters_swap_their_flags_in_every_way(seed, mixed):
     flagged = np.repeat([True, False, False, True, True, False, False], sizes)
     if mixed:
         flagged[1] = False
-    found = dealing.deal(scores, flagged, permutations=9_999, seed=0, cluster=cluster)
+    found = permutation.permutation_test(
+        scores, flagged, permutations=9_999, seed=0, cluster=cluster
+    )
     assert found.p == pytest.approx(by_hand(scores, flagged, cluster), abs=0.03)
     assert found.gap == pytest.approx(scores[flagged].mean() - scores[~flagged].mean())
 
@@ -96,14 +98,16 @@ def test_an_interval_leaves_0_out_if_and_only_if_p_is_below_a_twentieth(seed, n,
     scores = rng.random(n) if real else (rng.random(n) < 0.6).astype(float)
     scores[flagged] = np.maximum(scores[flagged], rng.random(flagged.sum()) < rng.random())
     cluster = rng.integers(0, max(2, n // 2), n) if grouped else None
-    found = dealing.deal(scores, flagged, permutations=199, seed=seed, cluster=cluster)
+    found = permutation.permutation_test(
+        scores, flagged, permutations=199, seed=seed, cluster=cluster
+    )
     assert consistent(found)
     assert np.isnan(found.low) or -1 <= found.low <= found.gap <= found.high <= 1
 
 
 def test_a_far_tail_keeps_its_digits():
     scores = np.repeat([1.0, 0.0], 100)
-    found = dealing.deal(scores, scores == 1, permutations=10, seed=0)
+    found = permutation.permutation_test(scores, scores == 1, permutations=10, seed=0)
     assert found.p == pytest.approx(stats.fisher_exact([[100, 0], [0, 100]]).pvalue, rel=1e-9)
     assert found.p == pytest.approx(2.2e-59, rel=0.01)
 
@@ -111,8 +115,8 @@ def test_a_far_tail_keeps_its_digits():
 @given(st.integers(1, 100_000), st.integers(1, 500))
 def test_a_family_gets_the_draws_that_can_reject_in_it(family, first):
     """Where no draw reaches it, Holm's first step must be able to reject: family * p < 0.05."""
-    found = dealing.drawn_p(lambda _: 0, first, dealing.most_draws(family))
-    assert found.p * family < 0.05 or dealing.most_draws(family) == 1_000_000
+    found = permutation.drawn_p(lambda _: 0, first, permutation.most_draws(family))
+    assert found.p * family < 0.05 or permutation.most_draws(family) == 1_000_000
 
 
 @pytest.mark.parametrize(("real", "whole"), sampled(3, itertools.product([True, False], repeat=2)))
@@ -125,7 +129,7 @@ def test_no_leak_no_alarm_whatever_the_clusters(whole, real):
         skill = np.repeat(rng.beta(1, 1, 60), sizes)
         scores = skill + rng.normal(0, 0.1, len(cluster)) if real else rng.random(140) < skill
         flagged = np.repeat(rng.random(60) < 0.4, sizes) if whole else rng.random(140) < 0.4
-        found = dealing.deal(
+        found = permutation.permutation_test(
             scores.astype(float), flagged, permutations=199, seed=seed, cluster=cluster
         )
         rejected += found.p <= 0.05
@@ -186,7 +190,9 @@ def test_clustered_draws_can_reject_in_a_large_family():
     cluster = np.repeat(np.arange(80), 3)
     flagged = rng.random(240) < 0.4
     scores = np.where(flagged, 1.0, 0.0)
-    found = dealing.deal(scores, flagged, permutations=99, seed=0, family=600, cluster=cluster)
+    found = permutation.permutation_test(
+        scores, flagged, permutations=99, seed=0, family=600, cluster=cluster
+    )
     assert found.how.endswith("draws")
     assert 600 * found.p < 0.05
 
