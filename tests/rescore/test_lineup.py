@@ -42,8 +42,8 @@ def without_notes(rows):
     ("n", "seed", "first"), sampled(3, [(10, 0, True), (115, 1, False), (330, 2, True)])
 )
 def test_a_short_run_changes_no_figure_of_the_others(n, seed, first):
-    """Ranking and pairs of four whole runs, with and without a run over n items."""
-    whole = [run_of(f"m{at}", seed=seed, p=0.3 + 0.05 * at) for at in range(4)]
+    """Ranking and pairs of seven whole runs, with and without a run over n items."""
+    whole = [run_of(f"m{at}", seed=seed, p=0.3 + 0.05 * at) for at in range(7)]
     order = np.random.default_rng(seed).permutation(400)
     short = run_of("limited", items=np.sort(order[:n]), seed=seed)
     alone = tables_of(whole)
